@@ -11,9 +11,11 @@ core_sources += \
   transports/interface_list.cc \
   transports/interface_list.h \
   transports/little_endian.h \
-  transports/pieces.cc \
+  transports/peer_memory.cc \
   transports/peer_memory.h \
+  transports/pieces.cc \
   transports/pieces.h \
+  transports/registrations.h \
   transports/tag_table.h \
   transports/transport.h
 
@@ -143,6 +145,10 @@ core_sources += \
   transports/verbs/module.h \
   transports/verbs/pair.cc \
   transports/verbs/pair.h \
+  transports/verbs/program_memory.cc \
+  transports/verbs/program_memory.h \
+  transports/verbs/reads.cc \
+  transports/verbs/reads.h \
   transports/verbs/survey.cc \
   transports/verbs/upgrade.cc \
   transports/verbs/upgrade.h

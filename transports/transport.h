@@ -40,6 +40,7 @@
 #include <vector>
 
 #include "src/base/status.h"
+#include "transports/registrations.h"
 
 namespace sluice {
 
@@ -96,6 +97,10 @@ struct Operation {
   std::span<const Bytes> pieces;
   size_t bytes = 0;  // the sum of the pieces
   CompletionQueue* queue = nullptr;
+  // Where the pieces lie, in order, as far as a network card may access this memory as long as the
+  // call lasts, and what of the call's memory is registered with it. nullptr: it may not.
+  std::span<const Bytes> within{};
+  Registrations* registrations = nullptr;
   // Set when done.
   Status status;
   // With Code::mismatch: what the peer's message says of itself (Tag::signature, Tag::size, its
@@ -190,7 +195,7 @@ struct Caps {
 struct Traffic {
   uint64_t inlined = 0;  // through a connection
   uint64_t spread = 0;   // over several
-  uint64_t got = 0;      // the receiver copied them from this process's memory
+  uint64_t got = 0;      // the receiver got them from this process's memory
 };
 
 class Endpoint {

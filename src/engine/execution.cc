@@ -57,6 +57,7 @@ Execution::State Execution::advance() {
   if (device()) fail_here(device()->failure());
   if (!status_.ok()) return State::failed;
   if (busy) return State::busy;
+  if (is_done) memory_.registrations().clear();
   return is_done ? State::done : State::waiting;
 }
 
@@ -255,9 +256,12 @@ void Execution::post(uint32_t index, uint32_t segment) {
   if (progress.bounce) {
     *room = {bounce_of(progress, segment), bytes};
     message.pieces = {room, 1};
+    message.within = bounce_.whole();
   } else {
     message.pieces = memory_.gather(slice, segment_begin(segment), bytes, room);
+    message.within = memory_.runs_of(slice);
   }
+  message.registrations = device() ? nullptr : &memory_.registrations();
   const bool done = step.kind == Kind::send ? progress.channel->post_send(&message)
                                             : progress.channel->post_recv(&message);
   if (done) complete(&message);
@@ -380,6 +384,7 @@ void Execution::cancel() {
     if (progress.channel) progress.channel->withdraw();
   }
   (void)completed_.pop_all();
+  memory_.registrations().clear();
 }
 
 }  // namespace sluice

@@ -14,13 +14,12 @@ void Scratch::Free::operator()(std::byte* data) const {
 }
 
 bool Scratch::reserve(size_t bytes) {
-  if (bytes <= bytes_) return true;
-  data_.reset();
-  bytes_ = 0;
+  if (bytes <= whole_.size) return true;
+  *this = Scratch();
   void* data = ::operator new(bytes, std::align_val_t(alignment), std::nothrow);
   if (!data) return false;
   data_.reset(static_cast<std::byte*>(data));
-  bytes_ = bytes;
+  whole_ = {data_.get(), bytes};
   return true;
 }
 

@@ -12,6 +12,7 @@
 
 #include "src/engine/call.h"
 #include "src/engine/device_work.h"
+#include "transports/transport.h"
 
 namespace sluice {
 
@@ -22,9 +23,11 @@ class Scratch {
   // May lose the contents. False if there is not enough memory.
   bool reserve(size_t bytes);
   std::byte* data() const { return data_.get(); }
+  // All of it, as one run.
+  std::span<const Bytes> whole() const { return {&whole_, 1}; }
   // Frees the memory if it is larger than `bytes`.
   void trim(size_t bytes) {
-    if (bytes_ > bytes) *this = Scratch();
+    if (whole_.size > bytes) *this = Scratch();
   }
 
  private:
@@ -33,7 +36,7 @@ class Scratch {
     void operator()(std::byte* data) const;
   };
   std::unique_ptr<std::byte, Free> data_;
-  size_t bytes_ = 0;
+  Bytes whole_;  // what data_ owns
 };
 
 class PlanMemory {
@@ -56,6 +59,8 @@ class PlanMemory {
   // In place of it: resolves slices to tell their sizes. Returns the bytes of scratch.
   size_t measure();
   void trim(size_t bytes) { scratch_.trim(bytes); }
+  // What of it a network card may access. Ends with the call.
+  Registrations& registrations() { return registrations_; }
 
   size_t bytes_of(const Slice& slice) const;
   // Whether a recv_reduce's result takes its operand's place. If not, it receives into that place.
@@ -80,6 +85,10 @@ class PlanMemory {
       bytes -= size;
     }
   }
+  // The slice's runs, which its pieces lie in.
+  std::span<const Bytes> runs_of(const Slice& slice) const {
+    return {runs_.data() + slice.first, slice.count};
+  }
   std::span<const Bytes> gather(const Slice& slice, size_t offset, size_t bytes, Bytes* into) const;
 
   // out = left (op) right, run by run; a copy where there is no right. On a device, tells it to.
@@ -101,6 +110,7 @@ class PlanMemory {
   std::vector<size_t> slots_;  // offset of each scratch slot
   std::vector<Bytes> runs_;    // the plan's pieces, resolved to memory
   Scratch scratch_;
+  Registrations registrations_;
   std::byte* operand_ = nullptr;
 };
 

@@ -71,11 +71,14 @@ Status draw_id(ProcessId* id) {
 
 // In the order in which links try them.
 std::vector<std::shared_ptr<UpgradeMaker>> upgrades_of(const Knobs& knobs) {
-  std::vector<std::shared_ptr<UpgradeMaker>> makers{make_shm_upgrades(knobs.single_copy)};
+  std::vector<std::shared_ptr<UpgradeMaker>> makers{
+      make_shm_upgrades(knobs.single_copy, knobs.get_least)};
   makers.insert(knobs.verbs_local ? makers.begin() : makers.end(),
                 make_verbs_upgrades({.ring = knobs.verbs_ring,
                                      .devices = knobs.verbs_devices,
                                      .local = knobs.verbs_local,
+                                     .get_least = knobs.verbs_get_least,
+                                     .pinned = knobs.verbs_pinned,
                                      .demanded = knobs.transport == "verbs"}));
   return makers;
 }

@@ -3,6 +3,7 @@
 // How long a message takes one way over a link alone, without MPI and collectives: two processes of
 // this host send it to and fro, and half of the median round trip is printed in microseconds.
 //   ping_pong --carrier verbs --modules BUILD/.libs [--bytes 8] [--iterations 1000] [--nap 50]
+//             [--get]
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -35,7 +36,8 @@ struct Settings {
   std::string modules = ".";      // the folder of libsluice-verbs.so
   size_t bytes = 8;
   int iterations = 1000;
-  int nap = -1;  // microseconds, at most, that a process sleeps at a time; negative: it spins
+  bool gets = false;  // messages are read from the sender's memory
+  int nap = -1;       // microseconds, at most, that a process sleeps at a time; negative: it spins
 };
 
 [[noreturn]] void end(const std::string& why) {
@@ -56,6 +58,7 @@ std::vector<std::shared_ptr<UpgradeMaker>> upgrades_of(const Settings& settings)
   VerbsOptions options;
   options.local = true;
   options.table = table;
+  if (settings.gets) options.get_least = 4096;
   return {make_verbs_upgrades(options)};
 }
 
@@ -66,6 +69,8 @@ class Player {
       : settings_(settings), memory_(std::max<size_t>(settings.bytes, 1)) {
     TcpOptions options;
     options.self = {1, rank};
+    options.max_message = size_t{4} << 20;
+    if (settings.gets) options.get_least = 4096;
     options.upgrades = upgrades_of(settings);
     endpoint_ = take(make_tcp_endpoint(options));
     Peer peer{{1, 1 - rank}, endpoint_->address(), "the other"};
@@ -76,6 +81,10 @@ class Player {
 
   void send() { move(true); }
   void receive() { move(false); }
+  std::string traffic() const {
+    const Traffic sent = endpoint_->traffic();
+    return std::to_string(sent.got) + " bytes, inline " + std::to_string(sent.inlined);
+  }
   std::string carrier() const { return channel_->carrier(); }
 
  private:
@@ -98,6 +107,8 @@ class Player {
     operation.pieces = {&piece, 1};
     operation.bytes = settings_.bytes;
     operation.queue = &queue_;
+    operation.within = {&piece, 1};
+    operation.registrations = &registrations_;
     bool done = sends ? channel_->post_send(&operation) : channel_->post_recv(&operation);
     while (!done) {
       if (!endpoint_->progress() && settings_.nap >= 0) {
@@ -106,6 +117,7 @@ class Player {
       done = queue_.pop_all() != nullptr;
     }
     if (!operation.status.ok()) end(operation.status.message());
+    if (settings_.gets) registrations_.clear();  // as at the end of a call
   }
 
   const Settings& settings_;
@@ -113,6 +125,7 @@ class Player {
   std::unique_ptr<Endpoint> endpoint_;
   std::unique_ptr<Channel> channel_;
   CompletionQueue queue_;
+  Registrations registrations_;
   uint32_t calls_ = 0;
 };
 
@@ -131,6 +144,7 @@ void play(Player& player, bool first, const Settings& settings) {
     times.push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
   }
   std::ranges::sort(times);
+  if (first && settings.gets) fprintf(stderr, "got: %s\n", player.traffic().c_str());
   if (first) printf("%zu %.2f\n", settings.bytes, times[times.size() / 2] / 2);
 }
 
@@ -141,6 +155,7 @@ Settings parse(int argc, char** argv) {
   app.add_option("--modules", settings.modules, "the folder of libsluice-verbs.so");
   app.add_option("--bytes", settings.bytes);
   app.add_option("--iterations", settings.iterations)->check(CLI::PositiveNumber);
+  app.add_flag("--get", settings.gets, "have long messages read from the sender's memory");
   app.add_option("--nap", settings.nap, "microseconds to sleep at a time; negative: spin");
   try {
     app.parse(argc, argv);

@@ -63,7 +63,29 @@ void Connection::disconnect() {
   state_ = State::parted;
   sending_ = Sending::parted;
   send_error_ = 0;
+  if (link_.demand.gets > 0) {
+    // What is being read of the peer's memory cannot go on over another connection: it is sent.
+    conduits_.memory()->end();
+    (void)conduits_.memory()->has_broken();  // the peer knows
+    (void)report_gets();
+    if (!link_.status().ok()) return;
+  }
   conduits_.part();
+}
+
+// The peer can't read this side's memory any more, nor be read.
+void Connection::end_gets() {
+  if (PeerMemory* const memory = conduits_.memory()) memory->end();
+  shared_.ready.unfinished |= link_.demand.gets > 0;
+}
+
+bool Connection::report_gets() try {
+  const bool any = conduits_.memory()->report();
+  Stream::tell_broken(*conduits_.memory(), out_);
+  return any;
+} catch (const std::bad_alloc&) {
+  fail(shared_.no_memory);
+  return false;
 }
 
 bool Connection::read_rest() {
@@ -213,7 +235,8 @@ void Connection::leave_conduit() {
 // How bytes move.
 
 bool Connection::drive() {
-  bool moved = link_.wanted() && read();
+  bool moved = link_.demand.gets > 0 && report_gets();
+  moved |= link_.wanted() && read();
   if (tries_upgrade()) try_upgrade();
   if (!out_.empty() || (conduits_.filter_waits() && !conduits_.sends_upgraded())) moved |= flush();
   if (conduits_.filter_waits() && conduits_.sends_upgraded()) {
@@ -414,6 +437,7 @@ void Connection::receive(FrameType type) {
     has_bye_ = true;
     return link_.take_bye();
   }
+  if (type == FrameType::unread) return end_gets();
   if (type == FrameType::rail) return link_.take_rail(reader_.frame().number);
   if (is_parted()) return;  // another connection negotiates anew
   negotiate(negotiation_.receive(type, reader_.text()));

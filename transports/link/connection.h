@@ -189,6 +189,8 @@ class Connection {
   bool is_doubtful() { return doubt_.is_due() && ask_about_doubt(); }
   bool ask_about_doubt();
   bool cannot_send();
+  bool report_gets();
+  void end_gets();
   void finish_sends(Operation* sent);
   bool sits_out(int error);
   void note_send_error(int error);

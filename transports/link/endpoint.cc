@@ -103,7 +103,7 @@ TcpOptions TcpOptions::of(const Knobs& knobs) {
   (void)parse_ports(knobs.ports, &options.ports);  // zeros if it is empty
   options.window = knobs.window;
   options.max_message = 4 * knobs.segment;  // the engine's longest segment
-  options.get_least = knobs.get_least;
+  options.get_least = std::min(knobs.get_least, knobs.verbs_get_least);
   options.tries_streams = knobs.streams == "auto";
   options.streams = options.tries_streams
                         ? tried_streams

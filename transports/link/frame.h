@@ -22,6 +22,7 @@
 //   rail                    the rail's   the last proof of this rail has come: send on it
 //   rget     team to size   its bytes    where a message lies, to be got (loans.h)
 //   fin      team to segment             it has been got, or no receive will
+//   unread                               nothing can be got over this connection any more
 //
 // A message of data or spread takes the bytes of its header, too, in the window. If the window
 // opens before CTS comes, the sender may send the message in the window and ignores that CTS.
@@ -53,7 +54,8 @@ enum class FrameType : uint8_t {
   spread,
   rail,
   rget,
-  fin
+  fin,
+  unread
 };
 
 struct Frame {
@@ -66,10 +68,10 @@ struct Frame {
   Tag tag{};
   uint32_t number = 0;  // bytes 44-47
 
-  // It belongs to the negotiation of an upgrade, and so to one connection of the link.
+  // It concerns an upgrade, and so one connection of the link.
   bool is_of_upgrades() const { return is_of_upgrades(type); }
   static bool is_of_upgrades(FrameType type) {
-    return type >= FrameType::offer && type <= FrameType::shift;
+    return (type >= FrameType::offer && type <= FrameType::shift) || type == FrameType::unread;
   }
   // Bytes of the window that it frees.
   uint32_t credit() const {

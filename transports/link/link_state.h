@@ -15,6 +15,7 @@ namespace sluice {
 struct Demand {
   size_t receives = 0;     // posted, or in progress
   size_t sends = 0;        // not yet in the kernel's hands
+  size_t gets = 0;         // receives whose messages are being read from the peer's memory
   size_t large = 0;        // posted receives of Stream::large bytes or more
   size_t announced = 0;    // messages that the peer has announced, and no receive awaits
   bool poll_idle = false;  // the link is read although nothing is pending

@@ -8,38 +8,39 @@
 
 namespace sluice {
 
+namespace {
+
+constexpr size_t words_of_message = 4, words_of_region = 3;
+
+}  // namespace
+
 std::vector<std::byte> encode(const LentMessage& lent) {
-  std::vector<std::byte> payload(16 * (1 + lent.regions.size()));
-  std::byte* to = payload.data();
-  const auto add = [&](uint64_t first, uint64_t second) {
-    store64(to, first);
-    store64(to + 8, second);
-    to += 16;
-  };
-  add(lent.word, lent.value);
-  for (const Region& region : lent.regions) add(region.address, region.bytes);
+  std::vector<uint64_t> words{lent.carrier, lent.word, lent.word_key, lent.value};
+  for (const Region& region : lent.regions) {
+    words.insert(words.end(), {region.address, region.bytes, region.key});
+  }
+  std::vector<std::byte> payload(8 * words.size());
+  for (size_t i = 0; i < words.size(); ++i) store64(payload.data() + 8 * i, words[i]);
   return payload;
 }
 
 std::optional<LentMessage> decode_lent(const std::string& payload, size_t bytes) {
-  const size_t pairs = payload.size() / 16;
-  if (payload.size() % 16 != 0 || pairs < 2 || pairs > 1 + most_regions) return std::nullopt;
+  const size_t words = payload.size() / 8;
+  if (payload.size() % 8 != 0 || words <= words_of_message) return std::nullopt;
+  const size_t regions = (words - words_of_message) / words_of_region;
+  if (words != words_of_message + regions * words_of_region || regions > most_regions) {
+    return std::nullopt;
+  }
   const auto* const from = reinterpret_cast<const std::byte*>(payload.data());
-  LentMessage lent{load64(from), load64(from + 8), {}};
-  for (size_t pair = 1; pair < pairs; ++pair) {
-    const Region region{load64(from + 16 * pair), load64(from + 16 * pair + 8)};
+  const auto word = [&](size_t at) { return load64(from + 8 * at); };
+  LentMessage lent{word(0), word(1), word(2), word(3), {}};
+  for (size_t at = words_of_message; at < words; at += words_of_region) {
+    const Region region{word(at), word(at + 1), word(at + 2)};
     if (region.bytes == 0 || region.bytes > bytes) return std::nullopt;
     bytes -= region.bytes;
     lent.regions.push_back(region);
   }
   return bytes == 0 ? std::optional(std::move(lent)) : std::nullopt;
-}
-
-// A sequentially consistent store and load of a word are a fence, also on processors that order
-// little (STLR and LDAR on ARM). The thread sanitizer knows no others.
-void Loans::set_and_fence(LoanWord& word, uint64_t value) {
-  word.store(value, std::memory_order_seq_cst);
-  (void)word.load(std::memory_order_seq_cst);
 }
 
 bool Loans::make() try {
@@ -62,7 +63,10 @@ LoanWord* Loans::begin() {
 }
 
 void Loans::end(LoanWord* word) {
-  set_and_fence(*word, 0);  // before the program's stores
+  // Before the program's stores. A sequentially consistent store and load of a word are a fence,
+  // also on processors that order little (STLR and LDAR on ARM).
+  word->store(0, std::memory_order_seq_cst);
+  (void)word->load(std::memory_order_seq_cst);
   free_.push_back(word);
 }
 

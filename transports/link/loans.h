@@ -10,12 +10,13 @@
 // The sender may end a loan at any time, because its call has failed: it clears the word first. So
 // a receiver that has read the word unchanged, after the message, has read the message as it was.
 // Otherwise it has read anything, and answers CTS, which a sender that has ended the loan ignores.
-// Nobody writes into another process's memory, so a receive can be withdrawn at any time.
+// Nobody writes into another process's memory, so a receive can be withdrawn at any time: only this
+// side's own network card may have to be stopped.
 //
 // A receive is complete when FIN has left: no other operation would move it.
 //
-// The payload of RGET: the word's address and its value, then each region's address and bytes, 8
-// bytes each, little-endian.
+// The payload of RGET: the carrier, and the word's address, key and value, then each region's
+// address, bytes and key, 8 bytes each, little-endian.
 #pragma once
 
 #include <atomic>
@@ -31,16 +32,6 @@
 
 namespace sluice {
 
-// A message that has more pieces is sent, and a longer one, which a receiver would copy in one
-// turn.
-inline constexpr size_t most_regions = 16, longest_lent = size_t{4} << 20;
-
-struct LentMessage {
-  uint64_t word = 0;   // the address of the loan's word
-  uint64_t value = 0;  // what it holds while the loan lasts
-  std::vector<Region> regions;
-};
-
 // The payload of an RGET frame.
 std::vector<std::byte> encode(const LentMessage& lent);
 // No value if it is none of a message of so many bytes.
@@ -55,18 +46,17 @@ class Loans {
   // Begins a loan: its word. nullptr: there is none. Throws nothing.
   LoanWord* begin();
   void end(LoanWord* word);
-
-  // What is read before it is read before what is read after it.
-  void fence() { set_and_fence(fence_, 0); }
+  // Where they lie.
+  Bytes memory() const {
+    return {reinterpret_cast<std::byte*>(words_.get()), most * sizeof(LoanWord)};
+  }
 
  private:
-  static void set_and_fence(LoanWord& word, uint64_t value);
   bool make();
 
   std::unique_ptr<LoanWord[]> words_;
   std::vector<LoanWord*> free_;
   uint64_t latest_ = 0;
-  LoanWord fence_{};
 };
 
 }  // namespace sluice

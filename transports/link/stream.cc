@@ -66,15 +66,16 @@ void Stream::post_send(Operation* operation) {
 
 // Has the peer get the message, if it can. False: it is to be sent.
 bool Stream::lend(Operation* send) {
-  const bool is_fit = send->pieces.size() <= most_regions && send->bytes <= longest_lent;
-  if (!is_fit || refused_ == most_refused || conduits_.memory() == nullptr) return false;
+  if (refused_ == most_refused || send->bytes > longest_lent) return false;
+  PeerMemory* const memory = conduits_.memory();
+  if (memory == nullptr || send->bytes < memory->least()) return false;
   LoanWord* const word = shared_.loans.begin();
   if (word == nullptr) return false;
   try {
-    LentMessage lent{reinterpret_cast<uintptr_t>(word), word->load(), {}};
-    for (const Bytes& piece : send->pieces) {
-      if (piece.size > 0)
-        lent.regions.push_back({reinterpret_cast<uintptr_t>(piece.data), piece.size});
+    LentMessage lent{0, reinterpret_cast<uintptr_t>(word), 0, word->load(), {}};
+    if (!memory->lend(*send, shared_.loans.memory(), &lent)) {
+      shared_.loans.end(word);
+      return false;
     }
     const auto bytes = static_cast<uint32_t>(send->bytes);
     out_.push({FrameType::rget, false, 0, team_, send->tag, bytes}, encode(lent));
@@ -92,6 +93,12 @@ Operation* Stream::end_loan(const Tag& tag) {
   Operation* const send = lent_.remove(tag);
   if (send != nullptr) shared_.loans.end(std::exchange(send->loan, nullptr));
   return send;
+}
+
+// Its loan ends before the peer has answered.
+void Stream::take_back(Operation* send) {
+  shared_.loans.end(std::exchange(send->loan, nullptr));
+  if (PeerMemory* const memory = conduits_.memory()) memory->keep(*send);
 }
 
 // The path that it takes if it is sent now.
@@ -267,46 +274,71 @@ bool Stream::take_rts(const Frame& frame, std::unique_ptr<const LentMessage> len
 // copied.
 bool Stream::answer(Operation* receive, const Tag& theirs, size_t bytes, const LentMessage* lent) {
   receive->parts = 1;
-  const bool is_right = fits(*receive, theirs, bytes);
-  const bool got = lent != nullptr && is_right && get(*lent, *receive);
-  if (lent == nullptr || (is_right && !got)) {
+  if (lent != nullptr && !fits(*receive, theirs, bytes)) {
+    refuse_lent(receive, theirs, bytes);
+    return false;
+  }
+  const PeerMemory::Get got = lent != nullptr ? get(*lent, receive) : PeerMemory::Get::refused;
+  if (got == PeerMemory::Get::refused) {
     queue(FrameType::cts, theirs);
     return false;
   }
-  // (The receive is complete when FIN has left: nothing else would move it.)
-  out_.push({FrameType::fin, false, 0, team_, theirs}, {}, false, got ? receive : nullptr);
+  begin_get(receive);
+  if (got == PeerMemory::Get::done) end_get(receive, true);
+  return got == PeerMemory::Get::done;
+}
+
+PeerMemory::Get Stream::get(const LentMessage& lent, Operation* receive) try {
+  PeerMemory* const memory = conduits_.memory();
+  if (memory == nullptr) return PeerMemory::Get::refused;
+  const PeerMemory::Get got = memory->get(lent, receive, this);
+  if (got == PeerMemory::Get::refused) tell_broken(*memory, out_);
+  return got;
+} catch (const std::bad_alloc&) {
+  return PeerMemory::Get::refused;
+}
+
+void Stream::begin_get(Operation* receive) {
+  posted_.remove(receive->tag);
+  if (receive->bytes >= large) --link_.demand.large;
+  getting_.push_back(receive);
+  ++link_.demand.gets;
+}
+
+// (The receive is complete when FIN has left: nothing else would move it.)
+void Stream::end_get(Operation* receive, bool is_right) {
+  if (!is_right) return post_again(receive);
+  out_.push({FrameType::fin, false, 0, team_, receive->tag}, {}, false, receive);
+  getting_.remove(receive->tag);
+  --link_.demand.gets;
+  receive->parts = 0;
+  --link_.demand.receives;
+  ++link_.demand.sends;
+}
+
+// It could not be got, and is to be sent.
+void Stream::post_again(Operation* receive) {
+  queue(FrameType::cts, receive->tag);
+  getting_.remove(receive->tag);
+  try {
+    posted_.insert(receive);
+  } catch (const std::bad_alloc&) {
+    getting_.push_back(receive);
+    throw;
+  }
+  --link_.demand.gets;
+  if (receive->bytes >= large) ++link_.demand.large;
+}
+
+// The message is of another length.
+void Stream::refuse_lent(Operation* receive, const Tag& theirs, size_t bytes) {
   posted_.remove(theirs);
   --link_.demand.receives;
   if (receive->bytes >= large) --link_.demand.large;
   receive->parts = 0;
-  if (got) {
-    ++link_.demand.sends;
-  } else {
-    end_with_other_length(receive, theirs, bytes, link_.label());
-    shared_.completions.finish(receive);
-  }
-  return got;
-}
-
-// Reads the message into the receive's memory, and then whether it was still lent.
-bool Stream::get(const LentMessage& lent, const Operation& receive) {
-  PeerMemory* const memory = conduits_.memory();
-  if (memory == nullptr) return false;
-  auto piece = receive.pieces.begin();
-  size_t filled = 0;  // of this piece
-  for (Region rest : lent.regions) {
-    while (rest.bytes > 0) {
-      const size_t bytes = std::min<size_t>(rest.bytes, piece->size - filled);
-      if (bytes > 0 && !memory->read({rest.address, bytes}, piece->data + filled)) return false;
-      rest = {rest.address + bytes, rest.bytes - bytes};
-      filled += bytes;
-      if (filled == piece->size) ++piece, filled = 0;
-    }
-  }
-  shared_.loans.fence();
-  uint64_t now = 0;
-  return memory->read({lent.word, sizeof(now)}, reinterpret_cast<std::byte*>(&now)) &&
-         now == lent.value;
+  queue(FrameType::fin, theirs);
+  end_with_other_length(receive, theirs, bytes, link_.label());
+  shared_.completions.finish(receive);
 }
 
 void Stream::take_cts(const Tag& tag) {
@@ -388,12 +420,32 @@ void Stream::end_all(std::optional<uint32_t> call, End end) {
   }
 }
 
+// Adds the receives whose messages are being read.
+Operation* Stream::stop_gets(std::optional<uint32_t> call, Operation* taken) {
+  Operation* const getting = getting_.remove_all(call);
+  for (Operation* each = getting; each != nullptr;) {
+    Operation* const receive = std::exchange(each, each->next);
+    conduits_.memory()->stop(receive);
+    --link_.demand.gets;
+    receive->next = std::exchange(taken, receive);
+  }
+  if (getting != nullptr) tell_broken(*conduits_.memory(), out_);
+  return taken;
+}
+
+// (Without memory the peer finds out by itself, late.)
+void Stream::tell_broken(PeerMemory& memory, Outbox& out) try {
+  if (memory.has_broken()) out.push({Frame{FrameType::unread}});
+} catch (const std::bad_alloc&) {
+}
+
 Operation* Stream::take_receives(std::optional<uint32_t> call) {
   Operation* taken = posted_.remove_if([&](const Operation& receive) {
     const bool takes = !call || *call == receive.tag.call;
     if (takes && receive.bytes >= large) --link_.demand.large;
     return takes;
   });
+  taken = stop_gets(call, taken);
   const auto take_receive = [&](ReceiveInProgress& receiving) {
     if (receiving.receive == nullptr || (call && *call != receiving.receive->tag.call)) return;
     Operation* const receive = std::exchange(receiving.receive, nullptr);
@@ -414,7 +466,7 @@ Operation* Stream::take_sends(std::optional<uint32_t> call) {
   for (Operation* each : {given.sends, spread, lent_.remove_all(call)}) {
     while (each != nullptr) {
       Operation* const send = std::exchange(each, each->next);
-      if (send->loan != nullptr) shared_.loans.end(std::exchange(send->loan, nullptr));
+      if (send->loan != nullptr) take_back(send);
       send->next = std::exchange(taken, send);
     }
   }

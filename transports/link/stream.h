@@ -66,7 +66,7 @@ struct StreamContext {
   const ConduitStack& conduits;
 };
 
-class Stream {
+class Stream final : private Getter {
  public:
   // Receives of at least this size are read directly into place.
   static constexpr size_t large = size_t{8} << 10;
@@ -104,6 +104,9 @@ class Stream {
   // The same once the link has ended: only messages that have arrived whole stay.
   void lose(const Status& status);
 
+  // Tells the peer once its memory can't be read any more (FrameType::unread).
+  static void tell_broken(PeerMemory& memory, Outbox& out);
+
   // Messages that no receive will take may still come for this team.
   bool left_open() const { return left_open_; }
 
@@ -117,8 +120,13 @@ class Stream {
   bool is_to_spread(const Operation& send);
   bool lend(Operation* send);
   Operation* end_loan(const Tag& tag);
+  void take_back(Operation* send);
   bool answer(Operation* receive, const Tag& theirs, size_t bytes, const LentMessage* lent);
-  bool get(const LentMessage& lent, const Operation& receive);
+  PeerMemory::Get get(const LentMessage& lent, Operation* receive);
+  void begin_get(Operation* receive);
+  void end_get(Operation* receive, bool is_right) override;
+  void post_again(Operation* receive);
+  void refuse_lent(Operation* receive, const Tag& theirs, size_t bytes);
   // (Each message goes through it.)
   inline void queue_message(Operation* operation, bool charged);
   void queue_data(Operation* operation, bool charged);
@@ -128,6 +136,7 @@ class Stream {
   void deliver(UnexpectedMessage* unexpected, Operation* receive);
   void set_aside(ReceiveInProgress& receiving);
   void disagree(const Tag& theirs);
+  Operation* stop_gets(std::optional<uint32_t> call, Operation* taken);
   Operation* take_receives(std::optional<uint32_t> call);
   Operation* take_sends(std::optional<uint32_t> call);
   template <typename End>
@@ -145,8 +154,9 @@ class Stream {
   TagTable<UnexpectedMessage> arrived_;
   SendWindow to_peer_;
   ReceiveWindow from_peer_;
-  OperationList lent_;    // sends that the peer is to get
-  unsigned refused_ = 0;  // that it could not, in a row
+  OperationList lent_;     // sends that the peer is to get
+  OperationList getting_;  // receives whose messages are being read
+  unsigned refused_ = 0;   // that it could not, in a row
   CallCheck call_check_;
   Status aborted_;
   bool left_open_ = false;

@@ -40,8 +40,10 @@ bool from_words(std::span<const std::byte> words, T* value) {
   return true;
 }
 
-class ShmPeerMemory final : public PeerMemory {
+class ShmPeerMemory final : public AddressedMemory {
  public:
+  explicit ShmPeerMemory(size_t least) : least_(least) {}
+  size_t least() const override { return least_; }
   Cma::Introduction introduction() const { return cma_.introduction(); }
   // Whether it can be read.
   bool probe(const Cma::Introduction& theirs) { return cma_.probe_reading(0, theirs); }
@@ -50,18 +52,19 @@ class ShmPeerMemory final : public PeerMemory {
   }
 
  private:
+  const size_t least_;
   SingleCopy cma_{1};
 };
 
 class ShmUpgrade final : public Upgrade {
  public:
   // side: 0 made the segment, 1 opened it.
-  ShmUpgrade(Segment segment, int side, Conduit& base, bool may_read)
+  ShmUpgrade(Segment segment, int side, Conduit& base, size_t get_least)
       : segment_(std::move(segment)),
         base_(base),
         out_(rings()[side]),
         in_(rings()[1 - side]),
-        may_read_(may_read) {
+        memory_(get_least) {
     if (side == 1) segment_.close_file();
   }
 
@@ -75,7 +78,7 @@ class ShmUpgrade final : public Upgrade {
 
   Cma::Introduction introduction() const { return memory_.introduction(); }
   void learn(const Cma::Introduction& theirs) {
-    if (may_read_) theirs_ = theirs;
+    if (memory_.least() != SIZE_MAX) theirs_ = theirs;
   }
   // (Probed when it is first wanted: most programs never do.)
   PeerMemory* memory() override {
@@ -156,7 +159,6 @@ class ShmUpgrade final : public Upgrade {
   RingWriter out_;
   RingReader in_;
   ShmPeerMemory memory_;
-  const bool may_read_;
   std::optional<Cma::Introduction> theirs_;  // until it is probed
   bool reads_ = false;
   bool has_base_ = false;
@@ -166,7 +168,7 @@ class ShmUpgrade final : public Upgrade {
 
 class ShmUpgrades final : public UpgradeMaker {
  public:
-  explicit ShmUpgrades(bool single_copy) : single_copy_(single_copy) {}
+  explicit ShmUpgrades(size_t get_least) : get_least_(get_least) {}
 
   uint8_t id() const override { return 1; }
   bool serves(bool same_host) const override { return same_host; }
@@ -176,7 +178,7 @@ class ShmUpgrades final : public UpgradeMaker {
     auto segment = Segment::create(sizeof(Rings), Segment::Way::unnamed);
     if (!segment.ok()) return segment.status();
     const Segment::Handle handle = segment->handle();
-    auto upgrade = std::make_unique<ShmUpgrade>(std::move(*segment), 0, base, single_copy_);
+    auto upgrade = std::make_unique<ShmUpgrade>(std::move(*segment), 0, base, get_least_);
     const Offer offer{handle, upgrade->introduction()};
     return Made{std::move(upgrade), to_words(offer)};
   }
@@ -187,7 +189,7 @@ class ShmUpgrades final : public UpgradeMaker {
     if (offer.segment.has_name()) return Status(Code::invalid, "an offer of memory with a name");
     auto segment = Segment::open(offer.segment, sizeof(Rings));
     if (!segment.ok()) return segment.status();
-    auto upgrade = std::make_unique<ShmUpgrade>(std::move(*segment), 1, base, single_copy_);
+    auto upgrade = std::make_unique<ShmUpgrade>(std::move(*segment), 1, base, get_least_);
     // (The segment was opened through that process.)
     if (offer.introduction.process == static_cast<uint64_t>(offer.segment.process)) {
       upgrade->learn(offer.introduction);
@@ -197,13 +199,13 @@ class ShmUpgrades final : public UpgradeMaker {
   }
 
  private:
-  const bool single_copy_;
+  const size_t get_least_;  // SIZE_MAX: never
 };
 
 }  // namespace
 
-std::shared_ptr<UpgradeMaker> make_shm_upgrades(bool single_copy) {
-  return std::make_shared<ShmUpgrades>(single_copy);
+std::shared_ptr<UpgradeMaker> make_shm_upgrades(bool single_copy, size_t get_least) {
+  return std::make_shared<ShmUpgrades>(single_copy ? get_least : SIZE_MAX);
 }
 
 }  // namespace sluice

@@ -7,13 +7,15 @@
 // other's memory (CMA), large messages need not pass through the rings.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 
 #include "transports/conduit.h"
 
 namespace sluice {
 
-// single_copy: whether this side may read the peer's memory.
-std::shared_ptr<UpgradeMaker> make_shm_upgrades(bool single_copy = true);
+// single_copy: whether this side may read the peer's memory. get_least: bytes of a message from
+// which on it does.
+std::shared_ptr<UpgradeMaker> make_shm_upgrades(bool single_copy = true, size_t get_least = 1);
 
 }  // namespace sluice

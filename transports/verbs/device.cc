@@ -141,7 +141,8 @@ Result<std::unique_ptr<VerbsMemory>> VerbsMemory::make(std::shared_ptr<VerbsDevi
       new VerbsMemory(std::move(device), static_cast<std::byte*>(data), bytes));
   const VerbsDevice& of = *memory->device_;
   SluiceVerbsRegion region{};
-  error = of.table().add_region(of.handle(), data, bytes, remote ? 1 : 0, &region);
+  error = of.table().add_region(of.handle(), data, bytes,
+                                remote ? SLUICE_VERBS_WRITTEN : SLUICE_VERBS_OWN, &region);
   if (error != 0) {
     return Status(Code::unavailable, of.label() + ": cannot register memory: " + error_text(error) +
                                          limit_of_locked_memory(error));

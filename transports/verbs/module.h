@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define SLUICE_VERBS_VERSION 6
+#define SLUICE_VERBS_VERSION 7
 #define SLUICE_VERBS_SYMBOL "sluice_verbs"
 
 #ifdef __cplusplus
@@ -38,15 +38,24 @@ struct SluiceVerbsGid {
   uint32_t interface; /* the network interface's index; 0: none */
 };
 
+/* What memory is registered for. */
+enum SluiceVerbsUse {
+  SLUICE_VERBS_OWN,     /* this process's writes come from it */
+  SLUICE_VERBS_WRITTEN, /* and the peer writes it */
+  SLUICE_VERBS_LENT,    /* the program's: the peer reads it */
+  SLUICE_VERBS_FILLED   /* the program's: this process's reads fill it, and the peer reads it */
+};
+
 struct SluiceVerbsRegion {
   void* handle;
   uint32_t local_key, remote_key;
 };
 
-/* A reliable connected queue pair with one completion queue, in the state INIT. In: the depths and
- * the bytes to send inline. Out: the rest; `inlined` is what the device gave. */
+/* A reliable connected queue pair with one completion queue, in the state INIT. In: the depths, the
+ * bytes to send inline, and how many reads are to be under way in each direction (0: the peer
+ * writes, and nobody reads). Out: the rest; `inlined` and `reads` are what the device gave. */
 struct SluiceVerbsQueue {
-  uint8_t port;
+  uint8_t port, reads;
   uint32_t sends, receives, inlined;
   void* handle;
   uint32_t number; /* of the queue pair */
@@ -57,6 +66,7 @@ struct SluiceVerbsWay {
   uint16_t peer_lid;
   uint8_t peer_gid[16];
   uint32_t peer_number, peer_sequence, own_sequence;
+  uint8_t reads; /* under way in each direction, at least 1 */
 };
 
 struct SluiceVerbsWrite {
@@ -69,8 +79,18 @@ struct SluiceVerbsWrite {
   uint8_t has_immediate, signalled, inlined;
 };
 
+struct SluiceVerbsRead {
+  void* to;
+  uint32_t local_key, bytes;
+  uint64_t from;
+  uint32_t remote_key;
+  uint64_t id;
+  uint8_t fenced; /* begins when all before it are complete */
+  uint8_t signalled;
+};
+
 struct SluiceVerbsDone {
-  uint64_t id;        /* of a write */
+  uint64_t id;        /* of a write or read */
   int status;         /* 0: done; else a number for status_text */
   uint8_t received;   /* of a receive request: an immediate has come, or status says why not */
   uint32_t immediate; /* if received */
@@ -102,16 +122,21 @@ struct SluiceVerbs {
   void (*close)(void* device);
   /* The valid entries of a port's GID table. Returns as list does. */
   int (*gids)(void* device, uint8_t port, struct SluiceVerbsGid* gids, int room);
-  /* Registers memory for this process, and for the peer to write if remote. */
-  int (*add_region)(void* device, void* memory, size_t bytes, int remote,
+  /* Registers memory. EOPNOTSUPP: a fork of this process could take the program's pages away from
+   * the device (Linux before 5.12). */
+  int (*add_region)(void* device, void* memory, size_t bytes, enum SluiceVerbsUse use,
                     struct SluiceVerbsRegion* region);
+  /* Needs no lock. */
   void (*drop_region)(void* handle);
   int (*make_queue)(void* device, struct SluiceVerbsQueue* queue);
+  /* Afterwards the device accesses no memory for it. */
   void (*drop_queue)(void* handle);
   /* To the states RTR and RTS. */
   int (*connect)(void* queue, const struct SluiceVerbsWay* way);
   /* Posts up to 16 writes as one list. */
   int (*write)(void* queue, const struct SluiceVerbsWrite* writes, int count);
+  /* Posts up to 16 reads as one list. */
+  int (*read)(void* queue, const struct SluiceVerbsRead* reads, int count);
   /* Posts receive requests without memory, for immediates. */
   int (*receive)(void* queue, int count);
   /* Returns the number of completions found, at most 16; if fewer than `room`, there were no more.

@@ -84,8 +84,8 @@ Status VerbsPair::make_parts() {
   }
   if (Status drawn = draw_random(&sequence_, sizeof(sequence_)); !drawn.ok()) return drawn;
   sequence_ &= 0xFFFFFF;
-  SluiceVerbsQueue asked{device_->port().number, VerbsSends::depth, VerbsReceives::depth,
-                         inline_bytes,           nullptr,           0};
+  SluiceVerbsQueue asked{
+      device_->port().number, 0, VerbsSends::depth, VerbsReceives::depth, inline_bytes, nullptr, 0};
   const int error = table().make_queue(device_->handle(), &asked);
   if (error != 0) {
     return {Code::unavailable, device_->label() + ": no queue pair: " + strerror(error) +
@@ -137,6 +137,23 @@ Status reaches(const VerbsPort& port, size_t ring, const VerbsPair::End& peer) {
   return apart ? differs("address is in another subnet" + both) : Status();
 }
 
+SluiceVerbsWay way_to(const VerbsDevice& device, const VerbsEnd& peer, uint32_t own_sequence) {
+  const SluiceVerbsPort& port = device.port();
+  const bool global = port.ethernet != 0 || port.lid == 0;
+  SluiceVerbsWay way{port.number,
+                     device.gid().index,
+                     std::min(port.mtu, peer.mtu),
+                     global,
+                     peer.lid,
+                     {},
+                     peer.number,
+                     peer.sequence,
+                     own_sequence,
+                     1};
+  std::ranges::copy(peer.gid, way.peer_gid);
+  return way;
+}
+
 Status VerbsPair::connect(const End& peer, const void* link) {
   if (Status can = reaches(device_->about(), ring_bytes_, peer); !can.ok()) return can;
   const auto cannot = [&](const std::string& why) {
@@ -145,18 +162,7 @@ Status VerbsPair::connect(const End& peer, const void* link) {
   if (const std::string why = device_->given_up(); !why.empty()) return cannot(why);
   if (device_->timed_out(peer.gid)) return cannot("connecting to that address timed out before");
   peer_ = peer;
-  const SluiceVerbsPort& port = device_->port();
-  const bool global = port.ethernet != 0 || port.lid == 0;
-  SluiceVerbsWay way{port.number,
-                     device_->gid().index,
-                     std::min(port.mtu, peer.mtu),
-                     global,
-                     peer.lid,
-                     {},
-                     peer.number,
-                     peer.sequence,
-                     sequence_};
-  std::ranges::copy(peer.gid, way.peer_gid);
+  const SluiceVerbsWay way = way_to(*device_, peer, sequence_);
   int error = table().receive(queue_.handle, VerbsReceives::depth);
   in_.note_posted(VerbsReceives::depth);
   if (error == 0) error = table().connect(queue_.handle, &way);

@@ -30,14 +30,16 @@ namespace sluice {
 
 // What the peer must know of a pair. Sent as it is: another byte order shows in `magic`.
 struct VerbsEnd {
-  static constexpr uint32_t expected = 0x51554501;
+  static constexpr uint32_t expected = 0x51554502;
 
   uint32_t magic = expected;
-  uint8_t ethernet = 0, gid_kind = 0, mtu = 0, unused = 0;
+  uint8_t ethernet = 0, gid_kind = 0, mtu = 0;
+  uint8_t reads = 0;  // of the queue pair for reads (reads.h); 0: there is none
   uint8_t gid[16]{};
   uint16_t lid = 0, unused_too = 0;
   uint32_t number = 0, sequence = 0;
   uint32_t ring_bytes = 0, key = 0;
+  uint32_t reads_number = 0, reads_sequence = 0;
   uint32_t unused_as_well = 0;
   uint64_t ring = 0;
 };
@@ -74,6 +76,7 @@ class VerbsPair {
   // Afterwards this side can receive. The error says why the two do not reach each other, as
   // reaches() does. link: whose queue pair it is, a name only.
   Status connect(const End& peer, const void* link);
+  const std::shared_ptr<VerbsDevice>& device() const { return device_; }
 
   // Posts a write of no meaning, as long as the longest packet, into the peer's ring. Once, before
   // anything is written.
@@ -153,6 +156,9 @@ class VerbsPair {
   VerbsSends out_;
   VerbsReceives in_;
 };
+
+// How a queue pair of this device reaches that one of the peer's.
+SluiceVerbsWay way_to(const VerbsDevice& device, const VerbsEnd& peer, uint32_t own_sequence);
 
 // Whether a pair of this device, with such a ring, and the peer's reach each other. Code::mismatch:
 // other ports of the two may.

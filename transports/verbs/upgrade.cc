@@ -15,6 +15,8 @@
 #include "src/base/module.h"
 #include "transports/interface_list.h"
 #include "transports/verbs/pair.h"
+#include "transports/verbs/program_memory.h"
+#include "transports/verbs/reads.h"
 
 namespace sluice {
 namespace {
@@ -36,16 +38,23 @@ using Doubtful = std::map<const Conduit*, std::set<size_t>>;
 class VerbsUpgrade final : public Upgrade {
  public:
   // connects: this side sends its probe first, and the other answers.
-  VerbsUpgrade(std::unique_ptr<VerbsPair> pair, Conduit& base, bool connects,
-               std::shared_ptr<Doubtful> doubtful)
-      : pair_(std::move(pair)), base_(base), connects_(connects), doubtful_(std::move(doubtful)) {}
+  // reads: nullptr: the two read nothing.
+  VerbsUpgrade(std::unique_ptr<VerbsPair> pair, std::unique_ptr<VerbsReads> reads, Conduit& base,
+               bool connects, std::shared_ptr<Doubtful> doubtful)
+      : pair_(std::move(pair)),
+        reads_(std::move(reads)),
+        base_(base),
+        connects_(connects),
+        doubtful_(std::move(doubtful)) {}
 
   const char* name() const override { return "verbs"; }
 
   Status accepted(std::span<const std::byte> answer) override {
     End end;
     if (!decode(answer, &end)) return {Code::invalid, "an answer of another kind"};
-    return pair_->connect(end, &base_);
+    Status connected = pair_->connect(end, &base_);
+    if (connected.ok() && reads_ && !reads_->connect(end)) reads_.reset();
+    return connected;
   }
   void take_base() override { doubtful_->erase(&base_); }
 
@@ -89,7 +98,10 @@ class VerbsUpgrade final : public Upgrade {
     return read_failed_ && base_is_ == Base::open ? pair_->failure() : std::string();
   }
 
-  bool may_sleep(bool reads, bool writes) override { return pair_->sleeps(reads, writes); }
+  bool may_sleep(bool reads, bool writes) override {
+    return pair_->sleeps(reads, writes) && (!reads_ || reads_->may_sleep());
+  }
+  PeerMemory* memory() override { return reads_.get(); }
   // (What the poll of another thread found stays for the next one.)
   void awake(bool any) override {
     if (any) pair_->awake();
@@ -130,6 +142,7 @@ class VerbsUpgrade final : public Upgrade {
 
  private:
   std::unique_ptr<VerbsPair> pair_;
+  std::unique_ptr<VerbsReads> reads_;
   Conduit& base_;
   const bool connects_;
   const std::shared_ptr<Doubtful> doubtful_;
@@ -164,7 +177,7 @@ class VerbsUpgrades final : public UpgradeMaker {
     if (!device.ok()) return device.status();
     auto pair = VerbsPair::make(*device, options_.ring);
     if (!pair.ok()) return warn(pair.status());
-    return made(std::move(*pair), base, true);
+    return made(std::move(*pair), make_reads(*device), base, true);
   }
 
   // The error is that of the nearest port, or of the nearest that another of the peer's may reach.
@@ -183,12 +196,20 @@ class VerbsUpgrades final : public UpgradeMaker {
   }
 
  private:
-  Made made(std::unique_ptr<VerbsPair> pair, Conduit& base, bool connects) const {
-    const End end = pair->end();
+  std::unique_ptr<VerbsReads> make_reads(const std::shared_ptr<VerbsDevice>& device) const {
+    const bool wanted = options_.get_least <= longest_lent;
+    return wanted ? VerbsReads::make(device, memory_, options_.get_least) : nullptr;
+  }
+
+  Made made(std::unique_ptr<VerbsPair> pair, std::unique_ptr<VerbsReads> reads, Conduit& base,
+            bool connects) const {
+    End end = pair->end();
+    if (reads) reads->describe(&end);
     Made made;
     made.offer.resize(sizeof(end));
     std::memcpy(made.offer.data(), &end, sizeof(end));
-    made.upgrade = std::make_unique<VerbsUpgrade>(std::move(pair), base, connects, doubtful_);
+    made.upgrade = std::make_unique<VerbsUpgrade>(std::move(pair), std::move(reads), base, connects,
+                                                  doubtful_);
     return made;
   }
 
@@ -213,7 +234,9 @@ class VerbsUpgrades final : public UpgradeMaker {
     if (!pair.ok()) return warn(pair.status());
     (*doubtful_)[&base].insert(at);
     if (Status connected = (*pair)->connect(peer, &base); !connected.ok()) return connected;
-    return made(std::move(*pair), base, false);
+    auto reads = make_reads(*device);
+    if (reads && !reads->connect(peer)) reads.reset();
+    return made(std::move(*pair), std::move(reads), base, false);
   }
 
   // The same reason is told once. (A host without any device is nothing to warn of; the link tells
@@ -338,6 +361,7 @@ class VerbsUpgrades final : public UpgradeMaker {
   std::vector<VerbsPort> ports_;                       // of one address each, nearest first
   std::vector<std::shared_ptr<VerbsDevice>> devices_;  // of ports_, as far as they are open
   std::vector<std::shared_ptr<VerbsDevice>> watched_;  // all that were opened
+  const std::shared_ptr<ProgramMemory> memory_ = std::make_shared<ProgramMemory>(options_.pinned);
   const std::shared_ptr<Doubtful> doubtful_ = std::make_shared<Doubtful>();
   std::set<std::string> warned_;
 };

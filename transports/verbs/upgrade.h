@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -21,6 +22,8 @@ struct VerbsOptions {
   bool local = false;                  // also between processes of one host
   const SluiceVerbs* table = nullptr;  // instead of the module's
   std::string system = "/sys";         // as for survey_verbs
+  size_t get_least = SIZE_MAX;         // bytes of a message that is got from the peer's memory
+  size_t pinned = size_t{1} << 30;     // bytes of the program's memory registered at a time
   bool demanded = false;               // to lack a device that `devices` names is an error
 };
 

@@ -189,11 +189,16 @@ static int gids(void* opened, uint8_t port, struct SluiceVerbsGid* gids, int roo
   return count;
 }
 
-static int add_region(void* opened, void* memory, size_t bytes, int remote,
+static int add_region(void* opened, void* memory, size_t bytes, enum SluiceVerbsUse use,
                       struct SluiceVerbsRegion* region) {
+  static const int access[] = {
+      IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE,
+      IBV_ACCESS_REMOTE_READ, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ};
   struct device* const device = opened;
-  const int access = IBV_ACCESS_LOCAL_WRITE | (remote ? IBV_ACCESS_REMOTE_WRITE : 0);
-  struct ibv_mr* const made = ibv_reg_mr(device->domain, memory, bytes, access);
+  const int is_programs = use == SLUICE_VERBS_LENT || use == SLUICE_VERBS_FILLED;
+  struct ibv_mr* made;
+  if (is_programs && ibv_is_fork_initialized() != IBV_FORK_UNNEEDED) return EOPNOTSUPP;
+  made = ibv_reg_mr(device->domain, memory, bytes, access[use]);
   if (!made) return last_error();
   region->handle = made;
   region->local_key = made->lkey;
@@ -233,12 +238,23 @@ static int make_parts(struct device* device, struct queue* queue, struct SluiceV
   return 0;
 }
 
-static int initialize(struct ibv_qp* pair, uint8_t port) {
+/* How many reads may be under way, at most as many as are asked for. */
+static uint8_t most_reads(struct ibv_context* context, uint8_t asked) {
+  struct ibv_device_attr about;
+  int most;
+  if (asked == 0 || ibv_query_device(context, &about) != 0) return asked > 0;
+  most = about.max_qp_rd_atom < about.max_qp_init_rd_atom ? about.max_qp_rd_atom
+                                                          : about.max_qp_init_rd_atom;
+  if (most < 1) most = 1;
+  return (uint8_t)(most < asked ? most : asked);
+}
+
+static int initialize(struct ibv_qp* pair, const struct SluiceVerbsQueue* asked) {
   struct ibv_qp_attr init;
   memset(&init, 0, sizeof(init));
   init.qp_state = IBV_QPS_INIT;
-  init.port_num = port;
-  init.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
+  init.port_num = asked->port;
+  init.qp_access_flags = asked->reads > 0 ? IBV_ACCESS_REMOTE_READ : IBV_ACCESS_REMOTE_WRITE;
   return ibv_modify_qp(pair, &init,
                        IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS);
 }
@@ -250,7 +266,8 @@ static int make_queue(void* opened, struct SluiceVerbsQueue* asked) {
   queue->device = opened;
   ++queue->device->queues;
   error = make_parts(opened, queue, asked);
-  if (error == 0) error = initialize(queue->pair, asked->port);
+  asked->reads = most_reads(queue->device->context, asked->reads);
+  if (error == 0) error = initialize(queue->pair, asked);
   if (error != 0) {
     drop_queue(queue);
     return error;
@@ -272,7 +289,7 @@ static int connect_queue(void* handle, const struct SluiceVerbsWay* way) {
   to.path_mtu = way->mtu;
   to.dest_qp_num = way->peer_number;
   to.rq_psn = way->peer_sequence;
-  to.max_dest_rd_atomic = 1;
+  to.max_dest_rd_atomic = way->reads;
   to.min_rnr_timer = 12;
   to.ah_attr.port_num = way->port;
   to.ah_attr.dlid = way->peer_lid;
@@ -290,7 +307,7 @@ static int connect_queue(void* handle, const struct SluiceVerbsWay* way) {
   to.retry_cnt = 6;
   to.rnr_retry = 7;
   to.sq_psn = way->own_sequence;
-  to.max_rd_atomic = 1;
+  to.max_rd_atomic = way->reads;
   return ibv_modify_qp(queue->pair, &to,
                        IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
                            IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC);
@@ -321,6 +338,30 @@ static int write_all(void* handle, const struct SluiceVerbsWrite* writes, int co
   if (count < 1 || count > most_at_once) return EINVAL;
   for (i = 0; i < count; ++i) {
     fill(&writes[i], &pieces[i], &requests[i]);
+    if (i > 0) requests[i - 1].next = &requests[i];
+  }
+  return ibv_post_send(queue->pair, requests, &bad);
+}
+
+static int read_all(void* handle, const struct SluiceVerbsRead* reads, int count) {
+  struct queue* const queue = handle;
+  struct ibv_sge pieces[most_at_once];
+  struct ibv_send_wr requests[most_at_once], *bad;
+  int i;
+  if (count < 1 || count > most_at_once) return EINVAL;
+  memset(requests, 0, sizeof(requests));
+  for (i = 0; i < count; ++i) {
+    pieces[i].addr = (uintptr_t)reads[i].to;
+    pieces[i].length = reads[i].bytes;
+    pieces[i].lkey = reads[i].local_key;
+    requests[i].wr_id = reads[i].id;
+    requests[i].sg_list = &pieces[i];
+    requests[i].num_sge = 1;
+    requests[i].opcode = IBV_WR_RDMA_READ;
+    requests[i].send_flags =
+        (reads[i].signalled ? IBV_SEND_SIGNALED : 0) | (reads[i].fenced ? IBV_SEND_FENCE : 0);
+    requests[i].wr.rdma.remote_addr = reads[i].from;
+    requests[i].wr.rdma.rkey = reads[i].remote_key;
     if (i > 0) requests[i - 1].next = &requests[i];
   }
   return ibv_post_send(queue->pair, requests, &bad);
@@ -425,10 +466,25 @@ static int next_event(void* opened, struct SluiceVerbsEvent* event) {
   return 1;
 }
 
-static const struct SluiceVerbs table = {
-    SLUICE_VERBS_VERSION, list,       open_device, close_device,  gids,        add_region,
-    drop_region,          make_queue, drop_queue,  connect_queue, write_all,   receive,
-    poll_queue,           stop,       arm,         take_events,   status_text, next_event};
+static const struct SluiceVerbs table = {SLUICE_VERBS_VERSION,
+                                         list,
+                                         open_device,
+                                         close_device,
+                                         gids,
+                                         add_region,
+                                         drop_region,
+                                         make_queue,
+                                         drop_queue,
+                                         connect_queue,
+                                         write_all,
+                                         read_all,
+                                         receive,
+                                         poll_queue,
+                                         stop,
+                                         arm,
+                                         take_events,
+                                         status_text,
+                                         next_event};
 
 __attribute__((visibility("default"))) const struct SluiceVerbs* sluice_verbs(void) {
   return &table;

@@ -80,16 +80,18 @@ MakeEndpoint encrypted(size_t window, bool upgrades, size_t buffer = 0) {
 }
 
 // Links are upgraded to queue pairs of a network that is late.
-MakeEndpoint verbs_with(size_t window, uint64_t seed, size_t ring) {
+MakeEndpoint verbs_with(size_t window, uint64_t seed, size_t ring, size_t get_least = SIZE_MAX) {
   fake_verbs::Settings settings;
   settings.seed = seed;
   fake_verbs::reset(settings);
   VerbsOptions verbs;
   verbs.local = true;
   verbs.ring = ring;
+  verbs.get_least = get_least;
   verbs.table = &fake_verbs::table();
   return [=](const ProcessId& self) {
     TcpOptions options;
+    options.get_least = get_least;
     options.upgrades = {make_verbs_upgrades(verbs)};
     return tcp_with(window, options)(self);
   };
@@ -115,6 +117,9 @@ const Mode modes[] = {
     {"verbs", 256 * kib, [](uint64_t seed) { return verbs_with(256 * kib, seed, 64 * kib); }},
     {"verbs_tight", 256 * kib, [](uint64_t seed) { return verbs_with(256 * kib, seed, 512); }},
     {"verbs_no_window", 0, [](uint64_t seed) { return verbs_with(0, seed, 16 * kib); }},
+    {"verbs_get", 256 * kib,
+     [](uint64_t seed) { return verbs_with(256 * kib, seed, 64 * kib, 1); }},
+    {"verbs_get_no_window", 0, [](uint64_t seed) { return verbs_with(0, seed, 512, 1); }},
     {"proofs", 256 * kib, [](uint64_t) { return proved(false); }},
     {"proofs_shm", 256 * kib, [](uint64_t) { return proved(true); }},
     {"filter", 256 * kib, [](uint64_t seed) { return filtered(256 * kib, seed, false); }},

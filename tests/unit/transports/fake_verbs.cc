@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 #include <deque>
+#include <initializer_list>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -20,9 +21,10 @@ namespace sluice::fake_verbs {
 namespace {
 
 struct Pending {
-  SluiceVerbsWrite write;
+  SluiceVerbsWrite write;       // of a read: the other way round
   std::vector<std::byte> copy;  // if inlined
   size_t moved = 0;
+  bool reads = false;
 };
 
 struct Opened {
@@ -46,7 +48,7 @@ struct Queue {
 struct Region {
   std::byte* data;
   size_t bytes;
-  bool remote;
+  SluiceVerbsUse use;
 };
 
 struct Network {
@@ -98,12 +100,16 @@ void break_queue(Queue& queue, int status) {
 }
 
 bool moves(const Queue& queue) {
-  return !queue.writes.empty() && !queue.broken && (!queue.lost || net().settings.gives_up);
+  if (queue.writes.empty() || queue.broken) return false;
+  if (queue.writes.front().reads && net().settings.read_steps == 0) return false;
+  return !queue.lost || net().settings.gives_up;
 }
 
-bool is_allowed(uint32_t key, uint64_t at, size_t bytes, bool remote) {
+bool is_allowed(uint32_t key, uint64_t at, size_t bytes,
+                std::initializer_list<SluiceVerbsUse> uses) {
   const auto found = net().regions.find(key);
-  if (found == net().regions.end() || found->second.remote != remote) return false;
+  if (found == net().regions.end()) return false;
+  if (std::ranges::count(uses, found->second.use) == 0) return false;
   const auto first = reinterpret_cast<uint64_t>(found->second.data);
   return at >= first && at - first + bytes <= found->second.bytes;
 }
@@ -123,28 +129,45 @@ void finish(Queue& queue, const SluiceVerbsWrite& write) {
   queue.writes.pop_front();
 }
 
+bool may_move(const Pending& pending) {
+  using enum SluiceVerbsUse;
+  const SluiceVerbsWrite& write = pending.write;
+  if (write.bytes == 0) return true;
+  const auto local = reinterpret_cast<uint64_t>(write.from);
+  if (pending.reads) {
+    return is_allowed(write.local_key, local, write.bytes,
+                      {SLUICE_VERBS_OWN, SLUICE_VERBS_FILLED}) &&
+           is_allowed(write.remote_key, write.to, write.bytes,
+                      {SLUICE_VERBS_LENT, SLUICE_VERBS_FILLED});
+  }
+  return (write.inlined != 0 ||
+          is_allowed(write.local_key, local, write.bytes, {SLUICE_VERBS_OWN})) &&
+         is_allowed(write.remote_key, write.to, write.bytes, {SLUICE_VERBS_WRITTEN});
+}
+
 void move_some(Queue& queue) {
   Pending& first = queue.writes.front();
   const SluiceVerbsWrite& write = first.write;
+  if (first.reads && net().settings.read_steps > 0) --net().settings.read_steps;
   if (const int status = std::exchange(net().fail, 0); status != 0) {
     return break_queue(queue, status);
   }
   const auto peer = net().queues.find(queue.peer);
   if (queue.lost || peer == net().queues.end() || peer->second->broken)
     return break_queue(queue, 12);
-  const bool reads =
-      write.inlined != 0 || write.bytes == 0 ||
-      is_allowed(write.local_key, reinterpret_cast<uint64_t>(write.from), write.bytes, false);
-  if (!reads || !is_allowed(write.remote_key, write.to, write.bytes, true)) {
+  if (!may_move(first)) {
     ++net().counts.not_allowed;
     return break_queue(queue, 10);
   }
   const size_t left = write.bytes - first.moved;
   const size_t some = left < 2 ? left : 1 + net().random() % left;
-  const auto* const from =
-      write.inlined != 0 ? first.copy.data() : static_cast<const std::byte*>(write.from);
-  if (some > 0)
-    std::memcpy(reinterpret_cast<std::byte*>(write.to) + first.moved, from + first.moved, some);
+  auto* const local = write.inlined != 0
+                          ? first.copy.data()
+                          : const_cast<std::byte*>(static_cast<const std::byte*>(write.from));
+  auto* const remote = reinterpret_cast<std::byte*>(write.to);
+  std::byte* const to = first.reads ? local : remote;
+  const std::byte* const from = first.reads ? remote : local;
+  if (some > 0) std::memcpy(to + first.moved, from + first.moved, some);
   first.moved += some;
   if (first.moved == write.bytes) finish(queue, write);
 }
@@ -222,11 +245,13 @@ int next_event(void* opened, SluiceVerbsEvent* event) {
   return 1;
 }
 
-int add_region(void*, void* memory, size_t bytes, int remote, SluiceVerbsRegion* region) {
+int add_region(void*, void* memory, size_t bytes, SluiceVerbsUse use, SluiceVerbsRegion* region) {
   const Lock lock(net().mutex);
-  if (net().settings.refuse_region != 0) return net().settings.refuse_region;
+  const bool is_programs = use == SLUICE_VERBS_LENT || use == SLUICE_VERBS_FILLED;
+  const int refused = is_programs ? net().settings.refuse_program : net().settings.refuse_region;
+  if (refused != 0) return refused;
   const uint32_t key = net().next++;
-  net().regions[key] = {static_cast<std::byte*>(memory), bytes, remote != 0};
+  net().regions[key] = {static_cast<std::byte*>(memory), bytes, use};
   *region = {reinterpret_cast<void*>(uintptr_t{key}), key, key};
   return 0;
 }
@@ -246,6 +271,7 @@ int make_queue(void* opened, SluiceVerbsQueue* asked) {
   queue->lost = std::ranges::count(net().settings.lost, net().made++) > 0 ||
                 net().settings.dead.contains(queue->device->device.name);
   net().queues[queue->number] = queue;
+  asked->reads = std::min(asked->reads, net().settings.reads);
   asked->inlined = std::min(asked->inlined, net().settings.inlined);
   asked->handle = queue;
   asked->number = queue->number;
@@ -273,6 +299,12 @@ int connect(void* handle, const SluiceVerbsWay* way) {
   return 0;
 }
 
+void note_posted(Queue& queue, bool is_signalled) {
+  ++queue.since_signal;
+  net().counts.overruns += ++queue.open_sends > queue.sends;
+  if (is_signalled) queue.freed_by.push_back(std::exchange(queue.since_signal, 0));
+}
+
 int write(void* handle, const SluiceVerbsWrite* writes, int count) {
   const Lock lock(net().mutex);
   Queue& queue = *static_cast<Queue*>(handle);
@@ -282,17 +314,36 @@ int write(void* handle, const SluiceVerbsWrite* writes, int count) {
       const auto* const from = static_cast<const std::byte*>(writes[i].from);
       pending.copy.assign(from, from + writes[i].bytes);
     }
-    ++queue.since_signal;
-    net().counts.overruns += ++queue.open_sends > queue.sends;
-    if (writes[i].signalled != 0) {
-      queue.freed_by.push_back(std::exchange(queue.since_signal, 0));
-    }
+    note_posted(queue, writes[i].signalled != 0);
     ++net().counts.writes;
     net().counts.signalled += writes[i].signalled;
     net().counts.inlined += writes[i].inlined;
     net().counts.bytes += writes[i].bytes;
     net().counts.split += writes[i].bytes > net().settings.max_message;
     queue.writes.push_back(std::move(pending));
+  }
+  if (queue.broken) flush(queue);
+  return 0;
+}
+
+int read(void* handle, const SluiceVerbsRead* reads, int count) {
+  const Lock lock(net().mutex);
+  Queue& queue = *static_cast<Queue*>(handle);
+  if (net().settings.refuse_read != 0) return net().settings.refuse_read;
+  for (int i = 0; i < count; ++i) {
+    const SluiceVerbsRead& each = reads[i];
+    note_posted(queue, each.signalled != 0);
+    ++net().counts.reads;
+    net().counts.read_bytes += each.bytes;
+    SluiceVerbsWrite mirrored{};
+    mirrored.from = each.to;
+    mirrored.local_key = each.local_key;
+    mirrored.bytes = each.bytes;
+    mirrored.to = each.from;
+    mirrored.remote_key = each.remote_key;
+    mirrored.id = each.id;
+    mirrored.signalled = each.signalled;
+    queue.writes.push_back({mirrored, {}, 0, true});
   }
   if (queue.broken) flush(queue);
   return 0;
@@ -346,10 +397,25 @@ const char* status_text(int status) {
   return (texts[status] = "status " + std::to_string(status)).c_str();
 }
 
-constexpr SluiceVerbs fake = {
-    SLUICE_VERBS_VERSION, list,      open,  close,   gids, add_region, drop_region, make_queue,
-    drop_queue,           connect,   write, receive, poll, stop,       arm,         take_events,
-    status_text,          next_event};
+constexpr SluiceVerbs fake = {SLUICE_VERBS_VERSION,
+                              list,
+                              open,
+                              close,
+                              gids,
+                              add_region,
+                              drop_region,
+                              make_queue,
+                              drop_queue,
+                              connect,
+                              write,
+                              read,
+                              receive,
+                              poll,
+                              stop,
+                              arm,
+                              take_events,
+                              status_text,
+                              next_event};
 
 }  // namespace
 
@@ -388,6 +454,11 @@ std::vector<SluiceVerbsGid> Device::infiniband(uint8_t subnet) {
   gids[0].raw[1] = 0x80;
   gids[0].raw[7] = subnet;
   return gids;
+}
+
+void set_read_steps(int steps) {
+  const Lock lock(net().mutex);
+  net().settings.read_steps = steps;
 }
 
 Settings& settings() { return net().settings; }

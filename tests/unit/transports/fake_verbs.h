@@ -36,7 +36,11 @@ struct Settings {
   uint64_t seed = 1;
   uint32_t max_message = 1U << 30;
   uint32_t inlined = 64;
-  int refuse_region = 0;  // errno of registration
+  int refuse_region = 0;   // errno of registration
+  int refuse_program = 0;  // the same of the program's memory
+  int refuse_read = 0;     // errno of posting reads
+  uint8_t reads = 16;      // under way at a time
+  int read_steps = -1;     // that reads may still move in; -1: any number
   bool lose_events = false, double_events = false;
   std::vector<Device> devices{1};
   std::vector<size_t> lost;    // of these queues, in the order made, no write arrives
@@ -49,6 +53,7 @@ struct Settings {
 // Forgets everything. All queues must be gone.
 void reset(const Settings& settings);
 Settings& settings();
+void set_read_steps(int steps);
 const SluiceVerbs& table();
 
 // The next write of any queue that reaches the network fails so, and breaks its queue.
@@ -75,6 +80,7 @@ uint32_t number_of(size_t index);
 
 struct Counts {
   uint64_t writes, signalled, bytes, inlined;
+  uint64_t reads, read_bytes;
   uint64_t completions;  // polled, of both kinds
   uint64_t arms;
   uint64_t no_receive;     // immediates that met no receive request: a broken bound

@@ -76,7 +76,8 @@ INSTANTIATE_TEST_SUITE_P(
                                      FrameOfType{FrameType::spread, "Spread", Code::internal},
                                      FrameOfType{FrameType::rail, "Rail", Code::internal},
                                      FrameOfType{FrameType::rget, "Rget", Code::internal},
-                                     FrameOfType{FrameType::fin, "Fin", Code::ok}),
+                                     FrameOfType{FrameType::fin, "Fin", Code::ok},
+                                     FrameOfType{FrameType::unread, "Unread", Code::ok}),
                      testing::Values(StreamState::open, StreamState::absent, StreamState::dead)),
     [](const auto& info) {
       return std::string(std::get<0>(info.param).name) + name_of(std::get<1>(info.param));

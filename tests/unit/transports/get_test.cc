@@ -19,15 +19,16 @@ constexpr size_t large = size_t{256} << 10;
 // What a test does when a process reads its peer's memory; false: the read fails.
 using OnRead = std::function<bool(const Region&)>;
 
-class WatchedMemory final : public PeerMemory {
+class WatchedMemory final : public AddressedMemory {
  public:
-  WatchedMemory(PeerMemory& real, const OnRead& on_read) : real_(real), on_read_(on_read) {}
+  WatchedMemory(AddressedMemory& real, const OnRead& on_read) : real_(real), on_read_(on_read) {}
+  size_t least() const override { return real_.least(); }
   bool read(const Region& from, std::byte* to) override {
     return (!on_read_ || on_read_(from)) && real_.read(from, to);
   }
 
  private:
-  PeerMemory& real_;
+  AddressedMemory& real_;
   const OnRead& on_read_;
 };
 
@@ -46,7 +47,7 @@ class WatchedUpgrade final : public Upgrade {
   void awake(bool any) override { real_->awake(any); }
   bool hear() override { return real_->hear(); }
   PeerMemory* memory() override {
-    PeerMemory* const real = real_->memory();
+    auto* const real = static_cast<AddressedMemory*>(real_->memory());
     if (!real) return nullptr;
     if (!watched_) watched_ = std::make_unique<WatchedMemory>(*real, on_read_);
     return watched_.get();
@@ -356,7 +357,7 @@ std::string text_of(const LentMessage& lent) {
 }
 
 TEST(Loans, WhatIsNoMessageIsFound) {
-  const LentMessage lent{11, 12, {{13, 100}, {14, 200}}};
+  const LentMessage lent{9, 10, 11, 12, {{13, 100, 1}, {14, 200, 2}}};
   const std::string text = text_of(lent);
   const auto read = decode_lent(text, 300);
   ASSERT_TRUE(read);
@@ -365,9 +366,9 @@ TEST(Loans, WhatIsNoMessageIsFound) {
   for (size_t cut = 0; cut < text.size(); ++cut) {
     EXPECT_FALSE(decode_lent(text.substr(0, cut), 300)) << cut;
   }
-  EXPECT_FALSE(decode_lent(text + std::string(16, '\0'), 300)) << "a region of no bytes";
-  EXPECT_FALSE(decode_lent(text_of({1, 2, {{1, ~uint64_t{0}}, {2, 2}}}), 1)) << "overflows";
-  EXPECT_FALSE(decode_lent(text_of({1, 2, std::vector<Region>(most_regions + 1, {1, 1})}),
+  EXPECT_FALSE(decode_lent(text + std::string(24, '\0'), 300)) << "a region of no bytes";
+  EXPECT_FALSE(decode_lent(text_of({0, 1, 0, 2, {{1, ~uint64_t{0}}, {2, 2}}}), 1)) << "overflows";
+  EXPECT_FALSE(decode_lent(text_of({0, 1, 0, 2, std::vector<Region>(most_regions + 1, {1, 1})}),
                            most_regions + 1));
 }
 

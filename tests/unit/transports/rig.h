@@ -45,6 +45,9 @@ class Message {
     operation.bytes = bytes;
     operation.pieces = pieces_;
     operation.queue = &queue_;
+    whole_ = {memory_.data(), memory_.size()};
+    operation.within = {&whole_, 1};
+    operation.registrations = &registrations_;
   }
   ~Message() {
     if (channel_ != nullptr && !done()) channel_->withdraw();
@@ -66,6 +69,11 @@ class Message {
       at += run(at).size();
     }
     return at == memory_.size();
+  }
+
+  void overwrite(std::byte with) { std::ranges::fill(memory_, with); }
+  bool holds_only(std::byte what) const {
+    return std::ranges::all_of(memory_, [&](std::byte each) { return each == what; });
   }
 
   void send(Channel& channel) {
@@ -116,6 +124,8 @@ class Message {
 
   std::vector<std::byte> memory_;
   std::vector<Bytes> pieces_;
+  Bytes whole_;
+  Registrations registrations_;
   CompletionQueue queue_;
   Channel* channel_ = nullptr;
   bool done_ = false;

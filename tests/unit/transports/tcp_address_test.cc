@@ -402,7 +402,7 @@ TEST(TcpWire, WhatIsNoFrameIsRefused) {
   std::byte bytes[Frame::bytes] = {};
   Frame frame;
   EXPECT_FALSE(frame.decode(bytes));
-  bytes[0] = std::byte{15};
+  bytes[0] = std::byte{16};
   EXPECT_FALSE(frame.decode(bytes));
   bytes[0] = std::byte{4};
   EXPECT_TRUE(frame.decode(bytes));

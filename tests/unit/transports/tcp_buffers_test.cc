@@ -149,7 +149,7 @@ TEST(TcpFrame, WithAnythingUnknownIsNone) {
   };
   for (uint8_t type = 0; type < 20; ++type) {
     const Frame empty{static_cast<FrameType>(type)};
-    const bool known = type >= 1 && type <= 14;
+    const bool known = type >= 1 && type <= 15;
     EXPECT_EQ(is_frame(empty), known) << int{type};
     EXPECT_FALSE(is_frame(empty, 1, 2)) << "a flag";
     EXPECT_FALSE(is_frame(empty, 2, 1));

@@ -16,12 +16,15 @@ namespace sluice {
 namespace {
 
 // Each endpoint has a device, which all its links and threads use.
-MakeEndpoint over_small_rings() {
+MakeEndpoint over_small_rings(size_t get_least = SIZE_MAX) {
   fake_verbs::reset({});
-  return [](const ProcessId& self) {
+  return [get_least](const ProcessId& self) {
     TcpOptions options;
     options.window = 64 << 10;
-    options.upgrades = {make_verbs_upgrades({4096, "", true, &fake_verbs::table()})};
+    options.get_least = get_least;
+    VerbsOptions verbs{4096, "", true, &fake_verbs::table()};
+    verbs.get_least = get_least;
+    options.upgrades = {make_verbs_upgrades(verbs)};
     return tcp(options)(self);
   };
 }
@@ -97,6 +100,33 @@ TEST(VerbsThreads, ASleeperLearnsWhatAnotherThreadTook) {
     sender.join();
     EXPECT_TRUE(ranks.drive([&] { return send.done(); }));
   }
+  stop = true;
+  spinner.join();
+}
+
+// The end of a read wakes who sleeps, though another thread has begun it.
+TEST(VerbsThreads, ASleeperIsWokenByAReadThatAnotherThreadBegan) {
+  Ranks ranks(over_small_rings(1000), 2);
+  ASSERT_TRUE(exchange_until(ranks, "verbs"));
+  std::atomic<bool> stop{false};
+  std::thread spinner([&] {
+    while (!stop) ranks.at(1).progress();
+  });
+  for (uint32_t call = 10; call < 40; ++call) {
+    Message receive({call, 0, 0, 0}, 50000), send({call, 0, 0, 0}, 50000);
+    receive.receive(ranks.channel(1, 0));
+    std::thread sender([&, &channel = ranks.channel(0, 1)] {
+      send.fill().send(channel);
+      wait_for(ranks.at(0), [&] { return send.done(); });
+    });
+    while (!receive.done()) {
+      ranks.at(1).progress();
+      if (!receive.done()) ranks.at(1).wait(longer_than_the_watchdog);
+    }
+    sender.join();
+    EXPECT_TRUE(send.ok() && receive.ok() && receive.holds_pattern());
+  }
+  EXPECT_EQ(ranks.at(0).traffic().got, 30 * 50000);
   stop = true;
   spinner.join();
 }
