@@ -4,7 +4,7 @@
 namespace sluice {
 
 bool AddressedMemory::lend(const Operation& send, Bytes, LentMessage* lent) {
-  if (send.pieces.size() > most_regions) return false;
+  if (send.bytes < least() || send.pieces.size() > most_regions) return false;
   for (const Bytes& piece : send.pieces) {
     if (piece.size > 0)
       lent->regions.push_back({reinterpret_cast<uintptr_t>(piece.data), piece.size});

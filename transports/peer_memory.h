@@ -54,10 +54,8 @@ class PeerMemory {
   };
 
   virtual ~PeerMemory() = default;
-  // Bytes of a message from which on this is worthwhile.
-  virtual size_t least() const = 0;
   // Fills in how the peer reads this send's message, and the loan's word, which lies in `words`.
-  // False: it can't. May throw std::bad_alloc.
+  // False: it can't, or to send it is quicker. May throw std::bad_alloc.
   virtual bool lend(const Operation& send, Bytes words, LentMessage* lent) = 0;
   // Reads the message into the memory of a receive of the same length, and then the word. May throw
   // std::bad_alloc.
@@ -80,6 +78,8 @@ class PeerMemory {
 // Memory that is read at once, by address alone.
 class AddressedMemory : public PeerMemory {
  public:
+  // Bytes of a message from which on this is quicker.
+  virtual size_t least() const = 0;
   // Reads the region into `to`. False if not all of it can be read; some may have been. Does not
   // wait for the peer. System calls.
   virtual bool read(const Region& from, std::byte* to) = 0;

@@ -49,11 +49,11 @@ struct Knobs {
   bool verbs_local = false;           // SLUICE_VERBS_LOCAL: also between processes of one host
   int spin = -1;  // SLUICE_SPIN: microseconds to spin before sleeping; -1: never sleep
   int radix = 2;  // SLUICE_RADIX: of bcube and tree
-  std::string groups = "auto";         // SLUICE_GROUPS: auto, off, or ranks per group
-  bool single_copy = true;             // SLUICE_SINGLE_COPY: CMA between ranks of a host
-  size_t get_least = size_t{1} << 40;  // SLUICE_GET_LEAST: bytes of a message that is got by CMA
-  size_t verbs_get_least = size_t{1} << 40;  // SLUICE_VERBS_GET_LEAST: the same by RDMA
-  size_t verbs_pinned = 1 << 30;             // SLUICE_VERBS_PINNED: bytes registered at a time
+  std::string groups = "auto";           // SLUICE_GROUPS: auto, off, or ranks per group
+  bool single_copy = true;               // SLUICE_SINGLE_COPY: CMA between ranks of a host
+  size_t get_least = size_t{1} << 40;    // SLUICE_GET_LEAST: bytes of a message that is got by CMA
+  size_t verbs_get_least = 1 << 20;      // SLUICE_VERBS_GET_LEAST: to a rank, by RDMA
+  size_t verbs_pinned = 1 << 30;         // SLUICE_VERBS_PINNED: bytes registered at a time
   size_t shm_memory = 1 << 30;           // SLUICE_SHM_MEMORY: bytes of slots per segment, all teams
   std::string cuda = "auto";             // SLUICE_CUDA: auto, off
   size_t cuda_pinned = 256 << 20;        // SLUICE_CUDA_PINNED: bytes of pinned staging memory

@@ -20,6 +20,8 @@
 #include "src/tool/text.h"
 #include "transports/tls/tls.h"
 #include "transports/verbs/device.h"
+#include "transports/verbs/program_memory.h"
+#include "transports/verbs/upgrade.h"
 
 namespace sluice {
 namespace {
@@ -134,6 +136,7 @@ std::string to_text(const Encryption& encryption) {
 struct Rdma {
   std::vector<VerbsPort> ports;
   std::string problem;
+  std::string copying = {};  // why long messages are copied; empty: the receiver's card reads them
 
   bool uses(size_t port) const { return port == 0 && problem.empty(); }
   bool uses(size_t port, size_t gid) const {
@@ -158,6 +161,15 @@ Status why_unused(const SluiceVerbs& table, const VerbsPort& port) {
   return try_port(table, port, knobs.verbs_ring);
 }
 
+// Why long messages would be copied over this port; empty: they would not be.
+std::string why_copied(const SluiceVerbs& table, const VerbsPort& port) {
+  Knobs knobs;
+  (void)read_knobs(setting_sources(), &knobs);
+  if (knobs.verbs_get_least >= VerbsOptions::never) return "SLUICE_VERBS_GET_LEAST";
+  const auto device = VerbsDevice::open(table, port);
+  return device.ok() ? can_register_program_memory(**device).message() : std::string();
+}
+
 Rdma this_rdma(const Library& library) {
   if (!has_verbs_devices()) return {{}, "no device"};
   const auto module = open_verbs_module(library.folder());
@@ -165,7 +177,9 @@ Rdma this_rdma(const Library& library) {
   const auto ports = survey_verbs(**module, value_of("SLUICE_VERBS_DEVICES"));
   if (!ports.ok()) return {{}, ports.status().message()};
   const Status none = why_none(*ports);
-  return {*ports, (none.ok() ? why_unused(**module, ports->front()) : none).message()};
+  if (!none.ok()) return {*ports, none.message()};
+  const VerbsPort& nearest = ports->front();
+  return {*ports, why_unused(**module, nearest).message(), why_copied(**module, nearest)};
 }
 
 const char* kind_of(const SluiceVerbsGid& gid) {
@@ -188,7 +202,9 @@ std::string to_text(const Rdma& rdma, size_t at) {
   text += port.port.active != 0 ? ", active" : ", not active";
   if (!port.rate.empty()) text += ", " + port.rate;
   if (port.node >= 0) text += ", NUMA node " + std::to_string(port.node);
-  return text + (problem.empty() ? ", used" : ", not used: " + problem);
+  if (!problem.empty()) return text + ", not used: " + problem;
+  text += ", used; long messages are ";
+  return text + (rdma.copying.empty() ? "read by the receiver's card" : "copied: " + rdma.copying);
 }
 
 void add_rows(const Rdma& rdma, TextTable* table) {
@@ -205,7 +221,10 @@ void add_rows(const Rdma& rdma, TextTable* table) {
 }
 
 void add_rdma(const Rdma& rdma, Json* json) {
-  json->open_object("rdma").add("problem", rdma.problem).open_array("ports");
+  json->open_object("rdma")
+      .add("problem", rdma.problem)
+      .add("copying", rdma.copying)
+      .open_array("ports");
   for (size_t i = 0; i < rdma.ports.size(); ++i) {
     const VerbsPort& port = rdma.ports[i];
     json->open_object().add("device", std::string(port.port.device));

@@ -28,14 +28,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// In these the link leaves its socket.
-constexpr int warm_up = 500;
-
 struct Settings {
   std::string carrier = "verbs";  // or "tcp", "shm"
   std::string modules = ".";      // the folder of libsluice-verbs.so
   size_t bytes = 8;
   int iterations = 1000;
+  int warm_up = 500;  // messages before these, in which the link leaves its socket
   bool gets = false;  // messages are read from the sender's memory
   int nap = -1;       // microseconds, at most, that a process sleeps at a time; negative: it spins
 };
@@ -135,7 +133,7 @@ void exchange(Player& player, bool first) {
 }
 
 void play(Player& player, bool first, const Settings& settings) {
-  for (int i = 0; i < warm_up; ++i) exchange(player, first);
+  for (int i = 0; i < settings.warm_up; ++i) exchange(player, first);
   if (player.carrier() != settings.carrier) end("the link goes by " + player.carrier());
   std::vector<double> times;  // of round trips
   for (int i = 0; i < settings.iterations; ++i) {
@@ -155,6 +153,7 @@ Settings parse(int argc, char** argv) {
   app.add_option("--modules", settings.modules, "the folder of libsluice-verbs.so");
   app.add_option("--bytes", settings.bytes);
   app.add_option("--iterations", settings.iterations)->check(CLI::PositiveNumber);
+  app.add_option("--warm-up", settings.warm_up, "messages before these");
   app.add_flag("--get", settings.gets, "have long messages read from the sender's memory");
   app.add_option("--nap", settings.nap, "microseconds to sleep at a time; negative: spin");
   try {

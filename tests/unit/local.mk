@@ -182,6 +182,7 @@ modules_tests = \
   tests/unit/transports/verbs_devices_test.cc \
   tests/unit/transports/verbs_reasons_test.cc \
   tests/unit/transports/verbs_get_test.cc \
+  tests/unit/transports/verbs_get_walk_test.cc \
   tests/unit/transports/verbs_test.cc
 
 unit_sources += $(support_tests) $(teams_tests) $(calls_tests) $(shm_tests) $(tcp_tests)

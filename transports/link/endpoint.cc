@@ -21,6 +21,8 @@ constexpr size_t descriptors_to_connect = 2;
 constexpr size_t smallest_buffer = size_t{4} << 10;
 // With SLUICE_TCP_STREAMS=auto. (Where each flow had a fifth of the link, 6 were better than 8.)
 constexpr unsigned tried_streams = 6;
+// Of a message that a network card may read: the short rest of one is sooner copied.
+constexpr size_t least_segment_to_get = size_t{64} << 10;
 
 class TcpChannel : public Channel {
  public:
@@ -103,7 +105,7 @@ TcpOptions TcpOptions::of(const Knobs& knobs) {
   (void)parse_ports(knobs.ports, &options.ports);  // zeros if it is empty
   options.window = knobs.window;
   options.max_message = 4 * knobs.segment;  // the engine's longest segment
-  options.get_least = std::min(knobs.get_least, knobs.verbs_get_least);
+  options.get_least = std::min({knobs.get_least, knobs.verbs_get_least, least_segment_to_get});
   options.tries_streams = knobs.streams == "auto";
   options.streams = options.tries_streams
                         ? tried_streams

@@ -78,7 +78,7 @@ class ShmUpgrade final : public Upgrade {
 
   Cma::Introduction introduction() const { return memory_.introduction(); }
   void learn(const Cma::Introduction& theirs) {
-    if (memory_.least() != SIZE_MAX) theirs_ = theirs;
+    if (memory_.least() <= longest_lent) theirs_ = theirs;
   }
   // (Probed when it is first wanted: most programs never do.)
   PeerMemory* memory() override {
@@ -199,7 +199,7 @@ class ShmUpgrades final : public UpgradeMaker {
   }
 
  private:
-  const size_t get_least_;  // SIZE_MAX: never
+  const size_t get_least_;  // over longest_lent: never
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "transports/verbs/program_memory.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "src/base/log.h"
@@ -24,6 +25,11 @@ const Bytes* run_of(const Operation& message, const Bytes& piece) {
   };
   const auto found = std::ranges::find_if(message.within, has);
   return found == message.within.end() ? nullptr : &*found;
+}
+
+std::string why_not_registered(int error) {
+  return error == EOPNOTSUPP ? "this kernel does not keep registered memory at a fork"
+                             : error_text(error) + limit_of_locked_memory(error);
 }
 
 // What is registered as long as this lives. It may end on any thread.
@@ -50,6 +56,16 @@ class Held {
 };
 
 }  // namespace
+
+Status can_register_program_memory(const VerbsDevice& device) {
+  std::vector<std::byte> memory(4096);
+  SluiceVerbsRegion region{};
+  const int error = device.table().add_region(device.handle(), memory.data(), memory.size(),
+                                              SLUICE_VERBS_FILLED, &region);
+  if (error != 0) return {Code::unavailable, why_not_registered(error)};
+  device.table().drop_region(region.handle);
+  return {};
+}
 
 bool ProgramMemory::reach(const std::shared_ptr<VerbsDevice>& device, const Operation& message,
                           bool is_written, std::vector<Bytes>* parts) {
@@ -93,8 +109,7 @@ Registration ProgramMemory::add(const std::shared_ptr<VerbsDevice>& device, Byte
   const int error =
       device->table().add_region(device->handle(), memory.data, memory.size, use, &region);
   if (error != 0) {
-    note_failure(error == EOPNOTSUPP ? "this kernel does not keep registered memory at a fork"
-                                     : error_text(error) + limit_of_locked_memory(error));
+    note_failure(why_not_registered(error));
     return {};
   }
   failures_ = 0;

@@ -12,11 +12,15 @@
 #include <string>
 #include <vector>
 
+#include "src/base/status.h"
 #include "transports/registrations.h"
 #include "transports/transport.h"
 #include "transports/verbs/device.h"
 
 namespace sluice {
+
+// Whether any of the program's memory can be registered; if not, why.
+Status can_register_program_memory(const VerbsDevice& device);
 
 class ProgramMemory {
  public:

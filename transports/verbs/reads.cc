@@ -16,6 +16,12 @@ namespace {
 
 constexpr uint8_t reads_at_once = 16;  // that the card has under way, if it can
 
+size_t bytes_of(std::span<const Bytes> runs) {
+  size_t bytes = 0;
+  for (const Bytes& run : runs) bytes += run.size;
+  return bytes;
+}
+
 uint64_t carrier(uint32_t number, uint32_t sequence) { return uint64_t{number} << 32 | sequence; }
 
 }  // namespace
@@ -65,7 +71,7 @@ bool VerbsReads::connect(const VerbsEnd& peer) {
 }
 
 bool VerbsReads::lend(const Operation& send, Bytes words, LentMessage* lent) {
-  if (state_ != State::connected) return false;
+  if (state_ != State::connected || bytes_of(send.within) < least_) return false;
   std::vector<Bytes> parts;
   if (!memory_->reach(device_, send, false, &parts) || parts.size() > most_reads) return false;
   if (loans_.hold == nullptr) loans_ = memory_->lend(device_, words);

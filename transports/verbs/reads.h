@@ -32,7 +32,7 @@ class VerbsReads final : public PeerMemory {
   static constexpr uint32_t most_gets = 32;  // messages under way
   static constexpr uint32_t most_reads = 8;  // of a message, beside the word's
 
-  // least: bytes of a message. nullptr: the device has no such queue pair.
+  // least: bytes of what the message is a segment of. nullptr: the device has no such queue pair.
   static std::unique_ptr<VerbsReads> make(const std::shared_ptr<VerbsDevice>& device,
                                           std::shared_ptr<ProgramMemory> memory, size_t least);
   ~VerbsReads() override;
@@ -44,7 +44,6 @@ class VerbsReads final : public PeerMemory {
   // False: there will be no reads. Once.
   bool connect(const VerbsEnd& peer);
 
-  size_t least() const override { return least_; }
   bool lend(const Operation& send, Bytes words, LentMessage* lent) override;
   Get get(const LentMessage& lent, Operation* receive, Getter* getter) override;
   bool report() override;

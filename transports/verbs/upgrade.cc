@@ -197,7 +197,7 @@ class VerbsUpgrades final : public UpgradeMaker {
 
  private:
   std::unique_ptr<VerbsReads> make_reads(const std::shared_ptr<VerbsDevice>& device) const {
-    const bool wanted = options_.get_least <= longest_lent;
+    const bool wanted = options_.get_least < VerbsOptions::never;
     return wanted ? VerbsReads::make(device, memory_, options_.get_least) : nullptr;
   }
 

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -22,9 +21,12 @@ struct VerbsOptions {
   bool local = false;                  // also between processes of one host
   const SluiceVerbs* table = nullptr;  // instead of the module's
   std::string system = "/sys";         // as for survey_verbs
-  size_t get_least = SIZE_MAX;         // bytes of a message that is got from the peer's memory
-  size_t pinned = size_t{1} << 30;     // bytes of the program's memory registered at a time
-  bool demanded = false;               // to lack a device that `devices` names is an error
+  // Bytes that one step of a call sends a peer, in segments, from which on they are read from the
+  // sender's memory.
+  static constexpr size_t never = size_t{1} << 40;
+  size_t get_least = never;
+  size_t pinned = size_t{1} << 30;  // bytes of the program's memory registered at a time
+  bool demanded = false;            // to lack a device that `devices` names is an error
 };
 
 std::shared_ptr<UpgradeMaker> make_verbs_upgrades(const VerbsOptions& options);

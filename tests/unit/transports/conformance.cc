@@ -80,7 +80,8 @@ MakeEndpoint encrypted(size_t window, bool upgrades, size_t buffer = 0) {
 }
 
 // Links are upgraded to queue pairs of a network that is late.
-MakeEndpoint verbs_with(size_t window, uint64_t seed, size_t ring, size_t get_least = SIZE_MAX) {
+MakeEndpoint verbs_with(size_t window, uint64_t seed, size_t ring,
+                        size_t get_least = VerbsOptions::never) {
   fake_verbs::Settings settings;
   settings.seed = seed;
   fake_verbs::reset(settings);

@@ -59,7 +59,7 @@ struct Network {
   std::map<uint32_t, Region> regions;
   uint32_t next = 1;
   size_t made = 0;  // queues
-  int fail = 0;
+  int fail = 0, fail_read = 0;
   bool held = false, lost = false;
   std::vector<SluiceVerbsEvent> events;
   SluiceVerbsWay way{};
@@ -149,7 +149,8 @@ void move_some(Queue& queue) {
   Pending& first = queue.writes.front();
   const SluiceVerbsWrite& write = first.write;
   if (first.reads && net().settings.read_steps > 0) --net().settings.read_steps;
-  if (const int status = std::exchange(net().fail, 0); status != 0) {
+  int& failure = first.reads && net().fail_read != 0 ? net().fail_read : net().fail;
+  if (const int status = std::exchange(failure, 0); status != 0) {
     return break_queue(queue, status);
   }
   const auto peer = net().queues.find(queue.peer);
@@ -423,7 +424,7 @@ void reset(const Settings& settings) {
   const Lock lock(net().mutex);
   net().settings = settings;
   net().random.seed(settings.seed);
-  net().fail = 0;
+  net().fail = net().fail_read = 0;
   net().made = 0;
   net().held = net().lost = false;
   net().events.clear();
@@ -467,6 +468,11 @@ const SluiceVerbs& table() { return fake; }
 void fail_next(int status) {
   const Lock lock(net().mutex);
   net().fail = status;
+}
+
+void fail_next_read(int status) {
+  const Lock lock(net().mutex);
+  net().fail_read = status;
 }
 
 void move_all() {

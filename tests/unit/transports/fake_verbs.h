@@ -58,6 +58,8 @@ const SluiceVerbs& table();
 
 // The next write of any queue that reaches the network fails so, and breaks its queue.
 void fail_next(int status);
+// The next read, likewise.
+void fail_next_read(int status);
 // Completes an immediate at every queue, as a peer that lies would.
 void forge(uint32_t immediate);
 // Stops all steps, or lets them go on.

@@ -16,7 +16,7 @@ namespace sluice {
 namespace {
 
 // Each endpoint has a device, which all its links and threads use.
-MakeEndpoint over_small_rings(size_t get_least = SIZE_MAX) {
+MakeEndpoint over_small_rings(size_t get_least = VerbsOptions::never) {
   fake_verbs::reset({});
   return [get_least](const ProcessId& self) {
     TcpOptions options;
