@@ -187,7 +187,7 @@ class Upgrade : public Conduit {
 // handshake). A maker serves one endpoint, whose lock guards it.
 class UpgradeMaker {
  public:
-  static constexpr size_t max_offer = 256;  // bytes, of an answer too
+  static constexpr size_t max_offer = 512;  // bytes, of an answer too
 
   struct Made {
     std::unique_ptr<Upgrade> upgrade;

@@ -142,6 +142,8 @@ core_sources += \
   transports/verbs/device.h \
   transports/verbs/directions.cc \
   transports/verbs/directions.h \
+  transports/verbs/lanes.cc \
+  transports/verbs/lanes.h \
   transports/verbs/module.h \
   transports/verbs/pair.cc \
   transports/verbs/pair.h \

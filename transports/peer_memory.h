@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -65,12 +66,13 @@ class PeerMemory {
   // Nothing is written to this receive's memory any more, and its getter is told nothing. Waits for
   // the device if it must.
   virtual void stop(Operation* receive) { (void)receive; }
-  // Nothing more is read of the peer's memory, and nothing is lent. What is under way is stopped at
-  // once; report() then tells of it.
+  // Nothing more is read of the peer's memory, and nothing is lent, by this part of the carrier or
+  // by any. What is under way is stopped at once; report() then tells of it.
+  virtual void end(uint32_t part) { (void)part; }
   virtual void end() {}
-  // Whether nothing can be read any more, in neither direction, which the peer has to be told.
-  // True once.
-  virtual bool has_broken() { return false; }
+  // A part that can't be read by any more, in neither direction, which the peer has to be told.
+  // Each once.
+  virtual std::optional<uint32_t> next_broken() { return std::nullopt; }
   // The peer may still be reading what was lent of this send, whose loan has ended.
   virtual void keep(const Operation& send) { (void)send; }
 };

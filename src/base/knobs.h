@@ -53,6 +53,7 @@ struct Knobs {
   bool single_copy = true;               // SLUICE_SINGLE_COPY: CMA between ranks of a host
   size_t get_least = size_t{1} << 40;    // SLUICE_GET_LEAST: bytes of a message that is got by CMA
   size_t verbs_get_least = 1 << 20;      // SLUICE_VERBS_GET_LEAST: to a rank, by RDMA
+  int verbs_pairs = 1;                   // SLUICE_VERBS_PAIRS: by which a link reads
   size_t verbs_pinned = 1 << 30;         // SLUICE_VERBS_PINNED: bytes registered at a time
   size_t shm_memory = 1 << 30;           // SLUICE_SHM_MEMORY: bytes of slots per segment, all teams
   std::string cuda = "auto";             // SLUICE_CUDA: auto, off

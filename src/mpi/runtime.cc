@@ -78,6 +78,7 @@ std::vector<std::shared_ptr<UpgradeMaker>> upgrades_of(const Knobs& knobs) {
                                      .devices = knobs.verbs_devices,
                                      .local = knobs.verbs_local,
                                      .get_least = knobs.verbs_get_least,
+                                     .pairs = static_cast<size_t>(knobs.verbs_pairs),
                                      .pinned = knobs.verbs_pinned,
                                      .demanded = knobs.transport == "verbs"}));
   return makers;

@@ -66,16 +66,17 @@ void Connection::disconnect() {
   if (link_.demand.gets > 0) {
     // What is being read of the peer's memory cannot go on over another connection: it is sent.
     conduits_.memory()->end();
-    (void)conduits_.memory()->has_broken();  // the peer knows
+    while (conduits_.memory()->next_broken()) {  // the peer knows
+    }
     (void)report_gets();
     if (!link_.status().ok()) return;
   }
   conduits_.part();
 }
 
-// The peer can't read this side's memory any more, nor be read.
+// That way the peer can't read this side's memory any more, nor be read.
 void Connection::end_gets() {
-  if (PeerMemory* const memory = conduits_.memory()) memory->end();
+  if (PeerMemory* const memory = conduits_.memory()) memory->end(reader_.frame().number);
   shared_.ready.unfinished |= link_.demand.gets > 0;
 }
 

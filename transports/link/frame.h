@@ -22,7 +22,7 @@
 //   rail                    the rail's   the last proof of this rail has come: send on it
 //   rget     team to size   its bytes    where a message lies, to be got (loans.h)
 //   fin      team to segment             it has been got, or no receive will
-//   unread                               nothing can be got over this connection any more
+//   unread                  the part's   by that part of the carrier nothing can be got any more
 //
 // A message of data or spread takes the bytes of its header, too, in the window. If the window
 // opens before CTS comes, the sender may send the message in the window and ignores that CTS.
@@ -75,8 +75,8 @@ struct Frame {
   }
   // Bytes of the window that it frees.
   uint32_t credit() const {
-    const bool is_other =
-        type == FrameType::spread || type == FrameType::rail || type == FrameType::rget;
+    const bool is_other = type == FrameType::spread || type == FrameType::rail ||
+                          type == FrameType::rget || type == FrameType::unread;
     return is_other ? 0 : number;
   }
   void encode(std::byte* to) const;

@@ -435,7 +435,9 @@ Operation* Stream::stop_gets(std::optional<uint32_t> call, Operation* taken) {
 
 // (Without memory the peer finds out by itself, late.)
 void Stream::tell_broken(PeerMemory& memory, Outbox& out) try {
-  if (memory.has_broken()) out.push({Frame{FrameType::unread}});
+  while (const auto part = memory.next_broken()) {
+    out.push({Frame{FrameType::unread, false, 0, {}, {}, *part}});
+  }
 } catch (const std::bad_alloc&) {
 }
 

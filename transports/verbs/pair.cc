@@ -96,15 +96,20 @@ Status VerbsPair::make_parts() {
   return {};
 }
 
+VerbsAddress address_of(const VerbsDevice& device, uint32_t number, uint32_t sequence) {
+  VerbsAddress address;
+  address.ethernet = device.port().ethernet;
+  address.gid_kind = device.gid().kind;
+  address.mtu = device.port().mtu;
+  std::ranges::copy(device.gid().raw, address.gid);
+  address.lid = device.port().lid;
+  address.number = number;
+  address.sequence = sequence;
+  return address;
+}
+
 VerbsPair::End VerbsPair::end() const {
-  End end;
-  end.ethernet = device_->port().ethernet;
-  end.gid_kind = device_->gid().kind;
-  end.mtu = device_->port().mtu;
-  std::ranges::copy(device_->gid().raw, end.gid);
-  end.lid = device_->port().lid;
-  end.number = queue_.number;
-  end.sequence = sequence_;
+  End end{address_of(*device_, queue_.number, sequence_)};
   end.ring_bytes = static_cast<uint32_t>(ring_bytes_);
   end.key = ring_->remote_key();
   end.ring = reinterpret_cast<uintptr_t>(ring_->data());
@@ -112,16 +117,22 @@ VerbsPair::End VerbsPair::end() const {
 }
 
 Status reaches(const VerbsPort& port, size_t ring, const VerbsPair::End& peer) {
-  const auto differs = [&](const std::string& what, Code code = Code::mismatch) {
-    return Status(code, port.label() + ": the peer's " + what);
+  const auto differs = [&](const std::string& what) {
+    return Status(Code::unavailable, port.label() + ": the peer's " + what);
+  };
+  if (peer.magic != VerbsPair::End::expected) return differs("offer is of another kind");
+  if (peer.ring_bytes != ring) return differs("ring has another size");
+  return reaches(port, peer);
+}
+
+Status reaches(const VerbsPort& port, const VerbsAddress& peer) {
+  const auto differs = [&](const std::string& what) {
+    return Status(Code::mismatch, port.label() + ": the peer's " + what);
   };
   const SluiceVerbsGid& own = port.address();
   SluiceVerbsGid theirs{};
   std::ranges::copy(peer.gid, theirs.raw);
   const std::string both = ": " + text_of_gid(theirs) + ", here " + text_of_gid(own);
-  if (peer.magic != VerbsPair::End::expected)
-    return differs("offer is of another kind", Code::unavailable);
-  if (peer.ring_bytes != ring) return differs("ring has another size", Code::unavailable);
   if (peer.ethernet != port.port.ethernet) {
     return differs(std::string("port is of another network: ") +
                    (peer.ethernet != 0 ? "RoCE, here InfiniBand" : "InfiniBand, here RoCE"));
@@ -137,7 +148,7 @@ Status reaches(const VerbsPort& port, size_t ring, const VerbsPair::End& peer) {
   return apart ? differs("address is in another subnet" + both) : Status();
 }
 
-SluiceVerbsWay way_to(const VerbsDevice& device, const VerbsEnd& peer, uint32_t own_sequence) {
+SluiceVerbsWay way_to(const VerbsDevice& device, const VerbsAddress& peer, uint32_t own_sequence) {
   const SluiceVerbsPort& port = device.port();
   const bool global = port.ethernet != 0 || port.lid == 0;
   SluiceVerbsWay way{port.number,

@@ -28,20 +28,24 @@
 
 namespace sluice {
 
+// How a queue pair is reached.
+struct VerbsAddress {
+  uint8_t ethernet = 0, gid_kind = 0, mtu = 0;
+  uint8_t reads = 0;  // under way at a time
+  uint8_t gid[16]{};
+  uint16_t lid = 0, unused = 0;
+  uint32_t number = 0, sequence = 0;
+};
+
 // What the peer must know of a pair. Sent as it is: another byte order shows in `magic`.
-struct VerbsEnd {
+struct VerbsEnd : VerbsAddress {
   static constexpr uint32_t expected = 0x51554502;
+  static constexpr size_t most_lanes = 8;
 
   uint32_t magic = expected;
-  uint8_t ethernet = 0, gid_kind = 0, mtu = 0;
-  uint8_t reads = 0;  // of the queue pair for reads (reads.h); 0: there is none
-  uint8_t gid[16]{};
-  uint16_t lid = 0, unused_too = 0;
-  uint32_t number = 0, sequence = 0;
-  uint32_t ring_bytes = 0, key = 0;
-  uint32_t reads_number = 0, reads_sequence = 0;
-  uint32_t unused_as_well = 0;
+  uint32_t ring_bytes = 0, key = 0, unused_too = 0;
   uint64_t ring = 0;
+  VerbsAddress lanes[most_lanes]{};  // for reads (lanes.h); without any: there is none
 };
 
 class VerbsPair {
@@ -157,11 +161,15 @@ class VerbsPair {
   VerbsReceives in_;
 };
 
+// How one of this device's queue pairs is reached.
+VerbsAddress address_of(const VerbsDevice& device, uint32_t number, uint32_t sequence);
 // How a queue pair of this device reaches that one of the peer's.
-SluiceVerbsWay way_to(const VerbsDevice& device, const VerbsEnd& peer, uint32_t own_sequence);
+SluiceVerbsWay way_to(const VerbsDevice& device, const VerbsAddress& peer, uint32_t own_sequence);
 
-// Whether a pair of this device, with such a ring, and the peer's reach each other. Code::mismatch:
-// other ports of the two may.
+// Whether queue pairs of this port and of the peer's reach each other. Code::mismatch: other ports
+// of the two may.
+Status reaches(const VerbsPort& port, const VerbsAddress& peer);
+// The same of pairs with such a ring.
 Status reaches(const VerbsPort& port, size_t ring, const VerbsPair::End& peer);
 
 }  // namespace sluice

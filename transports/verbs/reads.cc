@@ -52,26 +52,24 @@ VerbsReads::~VerbsReads() {
   table().drop_queue(queue_.handle);
 }
 
-void VerbsReads::describe(VerbsEnd* end) const {
-  end->reads = queue_.reads;
-  end->reads_number = queue_.number;
-  end->reads_sequence = sequence_;
+VerbsAddress VerbsReads::address() const {
+  VerbsAddress address = address_of(*device_, queue_.number, sequence_);
+  address.reads = queue_.reads;
+  return address;
 }
 
-bool VerbsReads::connect(const VerbsEnd& peer) {
-  if (peer.reads == 0) return false;
+bool VerbsReads::connect(const VerbsAddress& peer) {
+  if (peer.reads == 0 || !reaches(device_->about(), peer).ok()) return false;
   SluiceVerbsWay way = way_to(*device_, peer, sequence_);
-  way.peer_number = peer.reads_number;
-  way.peer_sequence = peer.reads_sequence;
   way.reads = std::min(queue_.reads, peer.reads);
-  theirs_ = carrier(peer.reads_number, peer.reads_sequence);
+  theirs_ = carrier(peer.number, peer.sequence);
   if (table().connect(queue_.handle, &way) != 0) return false;
   state_ = State::connected;
   return true;
 }
 
 bool VerbsReads::lend(const Operation& send, Bytes words, LentMessage* lent) {
-  if (state_ != State::connected || bytes_of(send.within) < least_) return false;
+  if (!works() || bytes_of(send.within) < least_) return false;
   std::vector<Bytes> parts;
   if (!memory_->reach(device_, send, false, &parts) || parts.size() > most_reads) return false;
   if (loans_.hold == nullptr) loans_ = memory_->lend(device_, words);
@@ -86,11 +84,9 @@ bool VerbsReads::lend(const Operation& send, Bytes words, LentMessage* lent) {
   return true;
 }
 
-PeerMemory::Get VerbsReads::get(const LentMessage& lent, Operation* receive, Getter* getter) {
+VerbsReads::Get VerbsReads::get(const LentMessage& lent, Operation* receive, Getter* getter) {
   Reading* const reading = find_free();
-  if (state_ != State::connected || lent.carrier != theirs_ || reading == nullptr) {
-    return Get::refused;
-  }
+  if (!reads_for(lent) || reading == nullptr) return Get::refused;
   const auto at = static_cast<size_t>(reading - readings_.data());
   const Posted reads = plan(lent, *receive, at);
   if (reads.empty()) return Get::refused;

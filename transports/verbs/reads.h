@@ -27,33 +27,39 @@
 
 namespace sluice {
 
-class VerbsReads final : public PeerMemory {
+class VerbsReads {
  public:
-  static constexpr uint32_t most_gets = 32;  // messages under way
+  using Get = PeerMemory::Get;
+  static constexpr uint32_t most_gets = 16;  // messages under way
   static constexpr uint32_t most_reads = 8;  // of a message, beside the word's
 
   // least: bytes of what the message is a segment of. nullptr: the device has no such queue pair.
   static std::unique_ptr<VerbsReads> make(const std::shared_ptr<VerbsDevice>& device,
                                           std::shared_ptr<ProgramMemory> memory, size_t least);
-  ~VerbsReads() override;
+  ~VerbsReads();
   VerbsReads(const VerbsReads&) = delete;
   VerbsReads& operator=(const VerbsReads&) = delete;
 
-  // Fills in what the peer must know.
-  void describe(VerbsEnd* end) const;
+  // What the peer must know.
+  VerbsAddress address() const;
   // False: there will be no reads. Once.
-  bool connect(const VerbsEnd& peer);
+  bool connect(const VerbsAddress& peer);
 
-  bool lend(const Operation& send, Bytes words, LentMessage* lent) override;
-  Get get(const LentMessage& lent, Operation* receive, Getter* getter) override;
-  bool report() override;
-  void stop(Operation* receive) override;
-  void end() override { break_up("the connection has ended, or the peer's reads have"); }
-  void keep(const Operation& send) override;
+  bool works() const { return state_ == State::connected; }
+  // Whether it reads what was lent so.
+  bool reads_for(const LentMessage& lent) const { return works() && lent.carrier == theirs_; }
+  // As of PeerMemory.
+  bool lend(const Operation& send, Bytes words, LentMessage* lent);
+  Get get(const LentMessage& lent, Operation* receive, Getter* getter);
+  bool report();
+  void stop(Operation* receive);
+  void end() { break_up("the connection has ended, or the peer's reads have"); }
+  void keep(const Operation& send);
 
   // Arms the device's descriptor for what is under way. False if there is something to report.
   bool may_sleep();
-  bool has_broken() override { return std::exchange(has_broken_, false); }
+  // Whether it has broken. True once.
+  bool has_broken() { return std::exchange(has_broken_, false); }
 
  private:
   enum class State : uint8_t { made, connected, broken };

@@ -14,9 +14,9 @@
 #include "src/base/log.h"
 #include "src/base/module.h"
 #include "transports/interface_list.h"
+#include "transports/verbs/lanes.h"
 #include "transports/verbs/pair.h"
 #include "transports/verbs/program_memory.h"
-#include "transports/verbs/reads.h"
 
 namespace sluice {
 namespace {
@@ -38,11 +38,10 @@ using Doubtful = std::map<const Conduit*, std::set<size_t>>;
 class VerbsUpgrade final : public Upgrade {
  public:
   // connects: this side sends its probe first, and the other answers.
-  // reads: nullptr: the two read nothing.
-  VerbsUpgrade(std::unique_ptr<VerbsPair> pair, std::unique_ptr<VerbsReads> reads, Conduit& base,
-               bool connects, std::shared_ptr<Doubtful> doubtful)
+  VerbsUpgrade(std::unique_ptr<VerbsPair> pair, VerbsLanes lanes, Conduit& base, bool connects,
+               std::shared_ptr<Doubtful> doubtful)
       : pair_(std::move(pair)),
-        reads_(std::move(reads)),
+        lanes_(std::move(lanes)),
         base_(base),
         connects_(connects),
         doubtful_(std::move(doubtful)) {}
@@ -53,7 +52,7 @@ class VerbsUpgrade final : public Upgrade {
     End end;
     if (!decode(answer, &end)) return {Code::invalid, "an answer of another kind"};
     Status connected = pair_->connect(end, &base_);
-    if (connected.ok() && reads_ && !reads_->connect(end)) reads_.reset();
+    if (connected.ok()) lanes_.connect(end);
     return connected;
   }
   void take_base() override { doubtful_->erase(&base_); }
@@ -99,9 +98,9 @@ class VerbsUpgrade final : public Upgrade {
   }
 
   bool may_sleep(bool reads, bool writes) override {
-    return pair_->sleeps(reads, writes) && (!reads_ || reads_->may_sleep());
+    return pair_->sleeps(reads, writes) && lanes_.may_sleep();
   }
-  PeerMemory* memory() override { return reads_.get(); }
+  PeerMemory* memory() override { return lanes_.empty() ? nullptr : &lanes_; }
   // (What the poll of another thread found stays for the next one.)
   void awake(bool any) override {
     if (any) pair_->awake();
@@ -142,7 +141,7 @@ class VerbsUpgrade final : public Upgrade {
 
  private:
   std::unique_ptr<VerbsPair> pair_;
-  std::unique_ptr<VerbsReads> reads_;
+  VerbsLanes lanes_;
   Conduit& base_;
   const bool connects_;
   const std::shared_ptr<Doubtful> doubtful_;
@@ -177,7 +176,7 @@ class VerbsUpgrades final : public UpgradeMaker {
     if (!device.ok()) return device.status();
     auto pair = VerbsPair::make(*device, options_.ring);
     if (!pair.ok()) return warn(pair.status());
-    return made(std::move(*pair), make_reads(*device), base, true);
+    return made(std::move(*pair), make_lanes(choice), base, true);
   }
 
   // The error is that of the nearest port, or of the nearest that another of the peer's may reach.
@@ -196,19 +195,54 @@ class VerbsUpgrades final : public UpgradeMaker {
   }
 
  private:
-  std::unique_ptr<VerbsReads> make_reads(const std::shared_ptr<VerbsDevice>& device) const {
-    const bool wanted = options_.get_least < VerbsOptions::never;
-    return wanted ? VerbsReads::make(device, memory_, options_.get_least) : nullptr;
+  VerbsLanes::Lane make_lane(size_t port) {
+    if (options_.get_least >= VerbsOptions::never) return nullptr;
+    auto device = this->device(port);
+    return device.ok() ? VerbsReads::make(*device, memory_, options_.get_least) : nullptr;
   }
 
-  Made made(std::unique_ptr<VerbsPair> pair, std::unique_ptr<VerbsReads> reads, Conduit& base,
-            bool connects) const {
+  // Those of the connecting side, over all ports in turns, this one's first.
+  VerbsLanes make_lanes(size_t port) {
+    const std::vector<size_t> ports = each_port_from(port);
+    VerbsLanes lanes;
+    for (size_t i = 0; i < options_.pairs; ++i) lanes.set(i, make_lane(ports[i % ports.size()]));
+    return lanes;
+  }
+
+  // Those of the accepting side, each over a port that the offered one's reaches; if several do, in
+  // turns.
+  VerbsLanes make_lanes(size_t port, const End& peer) {
+    const std::vector<size_t> ports = each_port_from(port);
+    VerbsLanes lanes;
+    for (size_t i = 0; i < options_.pairs; ++i) {
+      for (size_t k = 0; k < ports.size(); ++k) {
+        const size_t at = ports[(i + k) % ports.size()];
+        if (peer.lanes[i].reads == 0 || !reaches(ports_[at], peer.lanes[i]).ok()) continue;
+        lanes.set(i, make_lane(at));
+        break;
+      }
+    }
+    lanes.connect(peer);
+    return lanes;
+  }
+
+  // This one, and one address of each other port that may be used.
+  std::vector<size_t> each_port_from(size_t port) const {
+    std::vector<size_t> ports{port};
+    std::set<std::string> seen{ports_[port].label()};
+    for (size_t i = 0; i < ports_.size() && ports_[i].problem.empty(); ++i) {
+      if (seen.insert(ports_[i].label()).second) ports.push_back(i);
+    }
+    return ports;
+  }
+
+  Made made(std::unique_ptr<VerbsPair> pair, VerbsLanes lanes, Conduit& base, bool connects) const {
     End end = pair->end();
-    if (reads) reads->describe(&end);
+    lanes.describe(&end);
     Made made;
     made.offer.resize(sizeof(end));
     std::memcpy(made.offer.data(), &end, sizeof(end));
-    made.upgrade = std::make_unique<VerbsUpgrade>(std::move(pair), std::move(reads), base, connects,
+    made.upgrade = std::make_unique<VerbsUpgrade>(std::move(pair), std::move(lanes), base, connects,
                                                   doubtful_);
     return made;
   }
@@ -234,9 +268,7 @@ class VerbsUpgrades final : public UpgradeMaker {
     if (!pair.ok()) return warn(pair.status());
     (*doubtful_)[&base].insert(at);
     if (Status connected = (*pair)->connect(peer, &base); !connected.ok()) return connected;
-    auto reads = make_reads(*device);
-    if (reads && !reads->connect(peer)) reads.reset();
-    return made(std::move(*pair), std::move(reads), base, false);
+    return made(std::move(*pair), make_lanes(at, peer), base, false);
   }
 
   // The same reason is told once. (A host without any device is nothing to warn of; the link tells

@@ -25,6 +25,7 @@ struct VerbsOptions {
   // sender's memory.
   static constexpr size_t never = size_t{1} << 40;
   size_t get_least = never;
+  size_t pairs = 1;                 // by which a link reads, at most VerbsEnd::most_lanes
   size_t pinned = size_t{1} << 30;  // bytes of the program's memory registered at a time
   bool demanded = false;            // to lack a device that `devices` names is an error
 };

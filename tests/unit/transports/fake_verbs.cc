@@ -462,6 +462,13 @@ void set_read_steps(int steps) {
   net().settings.read_steps = steps;
 }
 
+size_t queues_with_reads() {
+  const Lock lock(net().mutex);
+  return static_cast<size_t>(std::ranges::count_if(net().queues, [](const auto& each) {
+    return !each.second->writes.empty() && each.second->writes.front().reads;
+  }));
+}
+
 Settings& settings() { return net().settings; }
 const SluiceVerbs& table() { return fake; }
 

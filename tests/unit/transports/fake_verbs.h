@@ -54,6 +54,8 @@ struct Settings {
 void reset(const Settings& settings);
 Settings& settings();
 void set_read_steps(int steps);
+// How many queues have reads that have not been made.
+size_t queues_with_reads();
 const SluiceVerbs& table();
 
 // The next write of any queue that reaches the network fails so, and breaks its queue.

@@ -38,6 +38,7 @@ class VerbsGet : public testing::Test {
     VerbsOptions verbs;
     verbs.get_least = least;
     verbs.pinned = pinned;
+    verbs.pairs = pairs_;
     ranks_ = std::make_unique<Ranks>(endpoints(verbs), 2);
     ASSERT_TRUE(exchange_until(*ranks_, "verbs"));
     before_ = got();
@@ -69,6 +70,7 @@ class VerbsGet : public testing::Test {
   void go_on() { fake_verbs::set_read_steps(-1); }
 
   std::unique_ptr<Ranks> ranks_;
+  size_t pairs_ = 1;
   uint64_t before_ = 0;
 };
 
@@ -195,6 +197,64 @@ TEST_F(VerbsGet, AReadThatFailsIsSent) {
   ASSERT_TRUE(ranks_->drive([&] { return back.ok() && got.ok(); }));
   EXPECT_TRUE(got.holds_pattern());
   EXPECT_EQ(fake_verbs::counts().reads, reads);
+}
+
+// Several queue pairs.
+
+// Messages go over them in turns; without one of them they go over the others.
+TEST_F(VerbsGet, OverSeveralQueuePairs) {
+  pairs_ = 3;
+  meet();
+  EXPECT_EQ(fake_verbs::counts().queues, 2 * (1 + pairs_));
+  Messages sends, receives;
+  fake_verbs::set_read_steps(0);
+  for (uint32_t i = 0; i < pairs_; ++i) {
+    add(sends, {2, i, 0, 0}, large).fill().send(here());
+    add(receives, {2, i, 0, 0}, large).receive(there());
+  }
+  ASSERT_TRUE(ranks_->drive([&] { return fake_verbs::queues_with_reads() == pairs_; }));
+  go_on();
+  ASSERT_TRUE(ranks_->drive(receives) && ranks_->drive(sends));
+  for (auto& each : receives) EXPECT_TRUE(each->ok() && each->holds_pattern());
+  EXPECT_EQ(got_since(), pairs_ * large);
+
+  fake_verbs::fail_next_read(10);
+  EXPECT_TRUE(pass(3)) << "sent";
+  EXPECT_EQ(got_since(), pairs_ * large);
+  for (uint32_t call = 4; call < 14; ++call) EXPECT_TRUE(pass(call));
+  EXPECT_EQ(got_since(), (pairs_ + 10) * large);
+}
+
+// Over the ports of two networks. What one of them loses is sent, and then it is not used again.
+TEST_F(VerbsGet, OverSeveralPorts) {
+  pairs_ = 2;
+  for (const bool loses : {false, true}) {
+    fake_verbs::Settings settings;
+    settings.devices = {{.name = "fake0"}, {.name = "fake1"}};
+    settings.devices[1].gids = fake_verbs::Device::roce(204);
+    if (loses) settings.dead = {"fake1"};
+    settings.gives_up = true;
+    meet(1000, size_t{1} << 30, settings);
+    for (uint32_t call = 4; call < 14; ++call) EXPECT_TRUE(pass(call));
+    EXPECT_EQ(got_since(), (loses ? 9 : 10) * large);
+    EXPECT_EQ(fake_verbs::counts().not_allowed, 0) << "keys of another device";
+  }
+}
+
+// The two sides need not have as many.
+TEST_F(VerbsGet, AsManyAsBothHave) {
+  fake_verbs::reset({});
+  const auto make = [made = size_t{0}](const ProcessId& self) mutable {
+    VerbsOptions verbs;
+    verbs.get_least = 1000;
+    verbs.pairs = made++ == 0 ? 3 : 2;
+    return endpoints(verbs)(self);
+  };
+  ranks_ = std::make_unique<Ranks>(make, 2);
+  ASSERT_TRUE(exchange_until(*ranks_, "verbs"));
+  EXPECT_EQ(fake_verbs::counts().queues, 2 * (1 + 2));
+  for (uint32_t call = 4; call < 8; ++call) EXPECT_TRUE(pass(call));
+  EXPECT_EQ(got(), 4 * large);
 }
 
 // Withdrawal of a receive.
