@@ -152,9 +152,9 @@ constexpr Knob table[] = {
     {"SLUICE_NCCL_COMMS", KnobType::integer, "4", "1 to 1024",
      "NCCL's communicators in a process at most; each takes memory of the device", false,
      &Knobs::nccl_groups},
-    {"SLUICE_CHOICE", KnobType::choice, "guard", "rules, guard, online, free",
+    {"SLUICE_CHOICE", KnobType::choice, "guard", "rules, guard, free",
      "how calls are carried: as the rules say; guard: by MPI, where it proves to be faster; "
-     "online: by other algorithms too, where results keep their bits; free: for all calls",
+     "free: by other algorithms too, and bits of sums may change from call to call",
      true, &Knobs::choice},
     {"SLUICE_CHOICE_FILE", KnobType::path, "", "a file's path",
      "what trials have found out is kept there, and decides in the next job", false,
@@ -344,8 +344,10 @@ const char* noun(KnobType type) {
 }
 
 Status not_accepted(const Knob& knob, const std::string& text) {
+  const bool was_accepted = std::string_view(knob.name) == "SLUICE_CHOICE" && text == "online";
   return {Code::invalid, std::string(knob.name) + "=" + text + " is not accepted: it takes " +
-                             noun(knob.type) + " (" + knob.range + ")"};
+                             noun(knob.type) + " (" + knob.range + ")" +
+                             (was_accepted ? "; free is what tries other algorithms" : "")};
 }
 
 std::string format_value(const Value& value) {

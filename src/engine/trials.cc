@@ -205,9 +205,8 @@ CallClass& Trials::make_class(const Call& call, const Challengers& challengers,
   if (challengers.mpi) candidates.push_back(&routes::mpi);
   if (ipc) candidates.push_back(&routes::ipc);
   const Algorithm* const known = is_on_device ? nullptr : find_known(key, call, ruled);
-  const bool has_rivals = knobs_.choice == "free" || (knobs_.choice == "online" && !may_change);
   if (known && std::ranges::count(candidates, known) == 0) candidates.push_back(known);
-  if (!known && !is_on_device && has_rivals) {
+  if (!known && !is_on_device && knobs_.choice == "free") {
     std::ranges::copy(selection_.find_rivals(call, ruled), std::back_inserter(candidates));
   }
   const bool is_free = is_on_device || !may_change;

@@ -22,9 +22,8 @@
 // before a window begins, and the ranks tell each other; if one lacks it, the window is not held.
 // All ranks count the same calls: see CallLease. SLUICE_DELAY slows one candidate in tests.
 //
-// With `online`, two other algorithms of Sluice's are candidates too (Selection::find_rivals; not
-// on devices), where the bits can't change; with `free`, everywhere, and nothing is made aside.
-// (MVAPICH-Plus tunes so while a program runs.)
+// With `free`, two other algorithms of Sluice's are candidates too (Selection::find_rivals; not on
+// devices), and nothing is made aside. (MVAPICH-Plus tunes so while a program runs.)
 //
 // These calls are not tried. The user has decided about them: a variable, a hint, a rule of
 // SLUICE_RULES, SLUICE_REPRODUCIBLE. SLUICE_TLS is set, and MPI sends in clear. SLUICE_TIMEOUT is

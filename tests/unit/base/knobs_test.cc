@@ -185,10 +185,10 @@ TEST(Knobs, BadValueNamesVariableValueAndRange) {
       {"SLUICE_WARN_AFTER", "30s"},    {"SLUICE_LOG", "loud"},
       {"SLUICE_ALLREDUCE", "Ring"},    {"SLUICE_ALLREDUCE", "ring "},
       {"SLUICE_TRANSPORT", "pigeons"}, {"SLUICE_RADIX", "1"},
-      {"SLUICE_TCP_PORTS", "0"},       {"SLUICE_TCP_PORTS", "65536"},
-      {"SLUICE_TCP_PORTS", "9-8"},     {"SLUICE_TCP_PORTS", "9-"},
-      {"SLUICE_TCP_PORTS", "-9"},      {"SLUICE_TCP_PORTS", "9,8"},
-      {"SLUICE_TCP_PORTS", "9 - 10"}};
+      {"SLUICE_CHOICE", "online"},     {"SLUICE_TCP_PORTS", "0"},
+      {"SLUICE_TCP_PORTS", "65536"},   {"SLUICE_TCP_PORTS", "9-8"},
+      {"SLUICE_TCP_PORTS", "9-"},      {"SLUICE_TCP_PORTS", "-9"},
+      {"SLUICE_TCP_PORTS", "9,8"},     {"SLUICE_TCP_PORTS", "9 - 10"}};
   for (const auto& [name, value] : bad) {
     Knobs knobs;
     knobs.segment = 12345;
@@ -200,6 +200,15 @@ TEST(Knobs, BadValueNamesVariableValueAndRange) {
     EXPECT_NE(status.message().find(row(name).range), std::string::npos) << status.message();
     EXPECT_EQ(knobs.segment, 12345U) << "set although it failed";
   }
+}
+
+TEST(Knobs, FormerValuesSayWhatReplacesThem) {
+  Knobs knobs;
+  EXPECT_TRUE(read_one("SLUICE_CHOICE", "online", &knobs)
+                  .message()
+                  .ends_with("; free is what tries other algorithms"));
+  EXPECT_TRUE(
+      read_one("SLUICE_CHOICE", "onlin", &knobs).message().ends_with("(rules, guard, free)"));
 }
 
 TEST(Knobs, UnknownNamesGetTheNearest) {

@@ -314,13 +314,13 @@ void try_others(Member& member, std::barrier<>& mpi, bool may_try, bool has_riva
 }
 
 TEST_P(Trials, try_other_algorithms_where_they_may) {
-  for (const char* choice : {"online", "free"}) {
+  for (const char* choice : {"guard", "free"}) {
     SCOPED_TRACE(choice);
     change = [&](Rank, Process& process) { process.knobs.choice = choice; };
     std::barrier mpi(3);
     run(3, [&](Member& member) {
       const bool is_free = std::string(choice) == "free", has_rivals = !GetParam().arena;
-      try_others<int32_t>(member, mpi, true, has_rivals);
+      try_others<int32_t>(member, mpi, is_free, has_rivals);
       try_others<double>(member, mpi, is_free, has_rivals);
     });
   }
@@ -569,13 +569,11 @@ TEST_P(Trials, of_calls_on_devices_have_these_candidates) {
 
 // (Rivals are for calls on the host.)
 TEST_P(Trials, of_calls_on_devices_have_no_other_algorithms) {
-  for (const char* choice : {"online", "free"}) {
-    change = [&](Rank, Process& process) { process.knobs.choice = choice; };
-    run(3, [&](Member& member) {
-      SmallAllreduce<int32_t> integers(member.rank);
-      EXPECT_EQ(candidates_of(member, integers.call, {true, false}), "ruled mpi ipc");
-    });
-  }
+  change = [&](Rank, Process& process) { process.knobs.choice = "free"; };
+  run(3, [&](Member& member) {
+    SmallAllreduce<int32_t> integers(member.rank);
+    EXPECT_EQ(candidates_of(member, integers.call, {true, false}), "ruled mpi ipc");
+  });
 }
 
 TEST_P(Trials, of_calls_on_devices_are_off_with_the_rules) {
