@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "src/engine/call_counts.h"
 
+#include <new>
+
 namespace sluice {
 namespace {
 
@@ -27,13 +29,16 @@ std::string carrier_of(const Algorithm& algorithm, const std::string& links) {
 }  // namespace
 
 void CallCounts::add(const Algorithm& algorithm, const Call& call, Rank ranks,
-                     Clock::time_point began) {
+                     Clock::time_point began) try {
+  if (!delay_.empty()) delay_.prolong(algorithm.name);
+  if (!are_told_) return;
   Tally& sum = tally(call.collective, &algorithm);
   ++sum.calls;
   sum.bytes += call.collective == Collective::alltoallv ? bytes_sent(call, ranks)
                : has_common_size(call.collective)       ? call.bytes
                                                         : call.weight;
   sum.nanoseconds += static_cast<uint64_t>(std::chrono::nanoseconds(Clock::now() - began).count());
+} catch (const std::bad_alloc&) {
 }
 
 Tally& CallCounts::tally(Collective collective, const Algorithm* algorithm) {

@@ -11,6 +11,7 @@ core_sources += \
 	src/engine/alltoallv.cc src/engine/alltoallv.h \
 	src/engine/copy_wait.cc src/engine/copy_wait.h \
 	src/engine/wait_limits.cc src/engine/wait_limits.h \
+	src/engine/decider.cc src/engine/decider.h \
 	src/engine/delay.cc src/engine/delay.h \
 	src/engine/device_copies.h \
 	src/engine/device_work.h \

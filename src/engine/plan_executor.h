@@ -3,8 +3,8 @@
 // Runs a call by an algorithm's plan, over links.
 #pragma once
 
-#include <span>
 #include <string>
+#include <vector>
 
 #include "src/base/knobs.h"
 #include "src/engine/executor.h"
@@ -18,9 +18,9 @@ struct PlanResources {
   const Knobs& knobs;
   Endpoint* endpoint;
   Channels& channels;
-  ScheduleCache& schedules;
-  Rank rank = 0, size = 1;
-  std::span<const uint32_t> hosts;  // as in Shape
+  const Rank rank, size;
+  const std::vector<uint32_t> hosts;  // as in Shape
+  ScheduleCache schedules = {};
 };
 
 class PlanExecutor final : public Executor {

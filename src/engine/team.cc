@@ -46,25 +46,21 @@ class EngineTeam::LongBlocksByLinks final : public OverLinks {
 EngineTeam::EngineTeam(Process& process, std::string name, Rank rank, TeamId id,
                        std::vector<Peer> peers, std::vector<uint32_t> hosts)
     : process_(process),
-      is_watched_(process.knobs.stats || !process.delay.empty()),
       name_(std::move(name)),
       rank_(rank),
-      id_(id),
-      hosts_(std::move(hosts)),
       channels_(process.endpoint.get(), id, std::move(peers)),
       waiter_(process.endpoint.get(), process.progress_mpi, process.knobs.spin,
               process.oversubscription),
-      selection_(process, name_, rank, channels_.size(), hosts_),
-      trials_(*this, selection_, channels_.size(), process.knobs, name_),
+      resources_{process.knobs, process.endpoint.get(), channels_,
+                 rank,          channels_.size(),       std::move(hosts)},
+      decider_(*this, process, name_, rank, channels_.size(), resources_.hosts),
       blocking_(process.knobs),
-      resources_{process.knobs, process.endpoint.get(), channels_, schedules_,
-                 rank,          channels_.size(),       hosts_},
       in_flight_(resources_),
       plan_(resources_),
       cells_(resources_, process.no_memory_for_call),
       links_(std::make_unique<LongBlocksByLinks>(*this)),
       failures_(rank, channels_, waiter_, shm_, process),
-      delay_(process.delay) {}
+      counts_(process.knobs, process.delay) {}
 
 Status EngineTeam::share(std::unique_ptr<Arena> arena) {
   if (!arena) return {};
@@ -73,12 +69,12 @@ Status EngineTeam::share(std::unique_ptr<Arena> arena) {
       [this](std::chrono::nanoseconds waited, Rank peer) { return watch_arena(waited, peer); },
       *links_);
   Status status = shm_->exchange_members(name_);
-  if (status.ok()) selection_.learn(shm_->traits());
+  if (status.ok()) decider_.selection().learn(shm_->traits());
   return status;
 }
 
 void EngineTeam::apply(const Hints& hints) try {
-  selection_.apply(hints);
+  decider_.selection().apply(hints);
 } catch (const std::bad_alloc&) {
   (void)fail_call(process_.no_memory_for_call);
 }
@@ -93,19 +89,19 @@ EngineTeam::~EngineTeam() {
 void EngineTeam::settle_accounts() {
   if (!counts_.empty()) counts_.hand_over(name_, channels_.carrier(), &process_.statistics);
   const bool keeps = process_.knobs.stats || !process_.knobs.choice_file.empty();
-  if (keeps) trials_.hand_over(id_, hosts_, &process_.outcomes);
+  if (keeps) decider_.trials().hand_over(id(), &process_.outcomes);
 }
 
 bool EngineTeam::retire() {
   settle_accounts();
-  trials_.give_memory_back();
+  decider_.trials().give_memory_back();
   plan_.trim();
   cells_.trim();
   cells_.reset();
   in_flight_.trim();
   const bool sound = broken_.ok() && !failures_.is_aborted_in_arena();
   if (shm_) shm_->trim(sound);
-  return sound && !selection_.has_hints() && in_flight_.empty();
+  return sound && !decider_.selection().has_hints() && in_flight_.empty();
 }
 
 void EngineTeam::serve(const std::string& name) {
@@ -125,54 +121,20 @@ Status EngineTeam::end(const Status& status) {
   return status;
 }
 
-// (What is not tried goes by NCCL if it can: the user has asked for it. CUDA IPC must win.)
 Status EngineTeam::find_way(const Call& call, const CarrierSet& able, Way* way) {
   if (!broken_.ok()) return broken_;
-  const Choices::From& ruled = selection_.find(call, can_use_shm(call));
-  *way = {.by = ruled.algorithm ? Way::By::sluice : Way::By::mpi, .algorithm = ruled.algorithm};
-  const auto [ipc, nccl] = able;
-  const bool may_try = ruled.algorithm && ruled.is_open && trials_.are_on();
-  Status status = may_try ? trials_.find_way(call, able, way) : Status();
-  if (!way->of && nccl) *way = {.by = Way::By::sluice, .algorithm = &routes::nccl};
-  if (!way->of) return status;
-  way->is_counted = is_watched_ && way->by != Way::By::sluice;
-  if (!delay_.empty()) {
-    way->pretended = delay_.pretended(way->begins_with_mpi() ? "mpi" : way->algorithm->name);
-  }
+  Status status = decider_.find_way(call, can_use_shm(call), able, way);
+  if (!way->of || !counts_.are_on()) return status;
+  way->is_counted = way->by != Way::By::sluice;
+  way->pretended = counts_.pretended(way->begins_with_mpi() ? routes::mpi : *way->algorithm);
   return status;
-}
-
-Team::Say EngineTeam::say_of(const Call& call, Carrier carrier) {
-  if (selection_.is_forced(call.collective)) return Say::no;
-  const Choices::From& ruled = selection_.find(call, can_use_shm(call));
-  const bool may_try = ruled.algorithm && ruled.is_open && trials_.are_on();
-  const bool is_tried = may_try && trials_.tries(call, carrier, *ruled.algorithm);
-  return is_tried ? Say::if_fast : Say::if_named;
-}
-
-void EngineTeam::count_mpi(Collective collective, size_t bytes, Clock::time_point began) {
-  Call call;
-  call.collective = collective;
-  call.bytes = bytes;
-  count(routes::mpi, call, began);
-}
-
-// (What was counted is lost without memory.)
-void EngineTeam::count(const Algorithm& name, const Call& call, Clock::time_point began) try {
-  if (is_watched_) watch_call(name, call, began);
-} catch (const std::bad_alloc&) {
-}
-
-void EngineTeam::watch_call(const Algorithm& algorithm, const Call& call, Clock::time_point began) {
-  if (!delay_.empty()) delay_.prolong(algorithm.name);
-  if (process_.knobs.stats) counts_.add(algorithm, call, size(), began);
 }
 
 // The way of short calls comes first, and straight.
 Status EngineTeam::run_by(const Algorithm& algorithm, const Call& call) {
   if (!broken_.ok()) return broken_;
   begin(call);
-  const bool is_plain = algorithm.means() == Means::shared_memory && !is_watched_ &&
+  const bool is_plain = algorithm.means() == Means::shared_memory && !counts_.are_on() &&
                         !shm_->concerns_slots(algorithm, call, blocking_.number);
   if (!is_plain) return run_otherwise(algorithm, call);
   if (!shm_->run(algorithm, call)) return break_by_shm(call);
@@ -184,18 +146,18 @@ Status EngineTeam::run_by(const Algorithm& algorithm, const Call& call) {
 Status EngineTeam::run_otherwise(const Algorithm& algorithm, const Call& call) {
   const Algorithm* const by = see_to_slots(algorithm, call);
   if (!by) return broken_;
-  const auto began = is_watched_ ? Clock::now() : Clock::time_point();
+  const auto began = counts_.begin();
   const Status status = execute(*by, call);
-  if (is_watched_) watch_call(*by, call, began);
+  count(*by, call, began);
   return end(status);
 }
 
 Status EngineTeam::run_with(Executor& executor, const Algorithm& name, const Call& call) {
   if (!broken_.ok()) return broken_;
   begin(call);
-  const auto began = is_watched_ ? Clock::now() : Clock::time_point();
+  const auto began = counts_.begin();
   const Status status = execute(executor, name);
-  if (is_watched_) watch_call(name, call, began);
+  count(name, call, began);
   return end(status);
 }
 
@@ -265,7 +227,7 @@ const Algorithm* EngineTeam::choose_without_slots(const Call& call) try {
         "no shared memory for long messages on %s, another transport carries them: %s",
         name_.c_str(), why.message().c_str());
   }
-  const Algorithm* const plan = selection_.choose_without_shm(call);
+  const Algorithm* const plan = decider_.selection().choose_without_shm(call);
   if (!plan) (void)break_team({Code::internal, "no algorithm serves it without slots"});
   return plan;
 } catch (const std::bad_alloc&) {

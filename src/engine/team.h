@@ -21,6 +21,7 @@
 #include "src/engine/hints.h"
 #include "src/engine/localities.h"
 #include "src/engine/outcomes.h"
+#include "src/engine/routes.h"
 #include "src/engine/rules.h"
 #include "src/engine/statistics.h"
 #include "src/engine/team_cache.h"
@@ -142,7 +143,12 @@ class Team : public CopyWait {
   virtual void abandon_trial_memory() = 0;
   // To be called when MPI has done a call (of such a collective and so many bytes), if its way is
   // counted. Throws nothing.
-  virtual void count_mpi(Collective collective, size_t bytes, Way::Clock::time_point began) = 0;
+  void count_mpi(Collective collective, size_t bytes, Way::Clock::time_point began) {
+    Call call;
+    call.collective = collective;
+    call.bytes = bytes;
+    count(routes::mpi, call, began);
+  }
 
   // Runs the call by the algorithm that `choose` returned for it. Blocks until this rank's part is
   // done. Errors are sticky: the team is broken from then on, and its peers are told. The message

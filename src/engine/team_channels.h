@@ -97,6 +97,7 @@ class TeamChannels final : public Channels {
   }
   const ProcessId& process(Rank peer) const { return peers_[peer].process; }
   Rank size() const { return static_cast<Rank>(peers_.size()); }
+  const TeamId& id() const { return id_; }
   void set_id(const TeamId& id) { id_ = id; }
   std::string describe(Rank peer) const {
     return "rank " + std::to_string(peer) + " (" + peers_[peer].label + ")";

@@ -10,12 +10,12 @@ namespace sluice {
 
 Result<CallInFlight*> EngineTeam::start(const Call& call) try {
   if (!broken_.ok()) return broken_;
-  const Algorithm* algorithm = selection_.choose_without_shm(call);
+  const Algorithm* algorithm = decider_.selection().choose_without_shm(call);
   if (!algorithm) return Status(Code::internal, "no algorithm serves it over links");
   if (algorithm->means() == Means::cells) algorithm = algorithm->beside;
   CallInFlight& started = in_flight_.add(*algorithm, call);
   started.number = ++number_;
-  if (process_.knobs.stats) started.began = Clock::now();
+  started.began = counts_.begin();
   const Status status = start(started, *algorithm);
   if (!status.ok()) {
     (void)in_flight_.remove(started);
@@ -55,7 +55,7 @@ bool EngineTeam::has_ended(CallInFlight& call) try {
 Status EngineTeam::finish(CallInFlight& call) {
   const Status status = wait(call);
   const auto ended = in_flight_.remove(call);
-  if (process_.knobs.stats) counts_.add(*ended->algorithm, *ended->call, size(), ended->began);
+  count(*ended->algorithm, *ended->call, ended->began);
   return status;
 }
 

@@ -129,12 +129,13 @@ Trials::~Trials() {
   }
 }
 
-Trials::Trials(Team& team, const Selection& selection, Rank ranks, const Knobs& knobs,
-               const std::string& name)
+Trials::Trials(Team& team, const Selection& selection, Rank ranks, std::span<const uint32_t> hosts,
+               const Knobs& knobs, const std::string& name)
     : team_(team),
       selection_(selection),
       knobs_(knobs),
       name_(name),
+      hosts_(hosts),
       are_on_(knobs.choice != "rules" && knobs.tls == "off" && ranks > 1) {}
 
 // Whether its bits may depend on who does the call; otherwise a candidate is tried aside, if at
@@ -186,7 +187,7 @@ CallClass& Trials::find_class(const Call& call, const Challengers& challengers,
 
 // The candidate that an earlier job has found to be the fastest; nullptr: it is not known.
 const Algorithm* Trials::find_known(uint32_t key, const Call& call, const Algorithm& ruled) const {
-  const std::string_view earlier = earlier_ ? earlier_->find(describe(key, hosts_)) : "";
+  const std::string_view earlier = earlier_ ? earlier_->find(describe(key)) : "";
   if (earlier.empty()) return nullptr;
   if (earlier == leave_to_mpi) return &routes::mpi;
   const Algorithm* const other = find_algorithm(call.collective, earlier);
@@ -222,11 +223,11 @@ CallClass& Trials::make_class(const Call& call, const Challengers& challengers,
   return made;
 }
 
-Outcomes::Class Trials::describe(uint32_t key, std::span<const uint32_t> hosts) const {
+Outcomes::Class Trials::describe(uint32_t key) const {
   return {.collective = static_cast<Collective>(key >> 16),
           .ranks = team_.size(),
-          .hosts = count_hosts(hosts),
-          .per_host = most_per_host(hosts),
+          .hosts = count_hosts(hosts_),
+          .per_host = most_per_host(hosts_),
           .octave = key >> 8 & 0xff,
           .ordered = (key & 2) != 0,
           .ragged = (key & 1) != 0,
@@ -234,8 +235,7 @@ Outcomes::Class Trials::describe(uint32_t key, std::span<const uint32_t> hosts) 
 }
 
 // (What was found out is lost without memory.)
-void Trials::hand_over(const TeamId& team, std::span<const uint32_t> hosts,
-                       Outcomes* outcomes) const try {
+void Trials::hand_over(const TeamId& team, Outcomes* outcomes) const try {
   for (const auto& each : classes_) {
     const Trial& trial = each->trial;
     const auto& times = trial.last_result().by_candidate;
@@ -253,7 +253,7 @@ void Trials::hand_over(const TeamId& team, std::span<const uint32_t> hosts,
       outcome.by_other = times[choice].high;
       outcome.windows = each->windows;
     }
-    Outcomes::Class of = describe(each->key, hosts);
+    Outcomes::Class of = describe(each->key);
     of.on_device = each->is_on_device;
     outcomes->note(knobs_.stats ? name_ : std::string(), team, of, outcome);
   }

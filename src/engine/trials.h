@@ -150,9 +150,9 @@ struct Way {
 
 class Trials {
  public:
-  // team, and what else is referred to, must outlive this. name: of the communicator.
-  Trials(Team& team, const Selection& selection, Rank ranks, const Knobs& knobs,
-         const std::string& name);
+  // hosts: as in Shape. name: of the communicator. All must outlive this.
+  Trials(Team& team, const Selection& selection, Rank ranks, std::span<const uint32_t> hosts,
+         const Knobs& knobs, const std::string& name);
   ~Trials();
 
   // Decides about the next call, and counts it. able: the carriers that could do it, as all ranks
@@ -162,13 +162,10 @@ class Trials {
   // Whether the carrier is a candidate for such calls where it could do them.
   bool tries(const Call& call, Carrier carrier, const Algorithm& ruled) const;
   // What earlier jobs have found out decides about classes that have had no call yet. All ranks
-  // call this with equal files, or none does. hosts: as in Shape. Both must outlive this.
-  void use(const Outcomes& outcomes, std::span<const uint32_t> hosts) {
-    earlier_ = &outcomes;
-    hosts_ = hosts;
-  }
+  // call this with equal files, or none does. It must outlive this.
+  void use(const Outcomes& outcomes) { earlier_ = &outcomes; }
   // Tells what has been found out. team: its id.
-  void hand_over(const TeamId& team, std::span<const uint32_t> hosts, Outcomes* outcomes) const;
+  void hand_over(const TeamId& team, Outcomes* outcomes) const;
   // Whether calls are tried at all. Equal on all ranks.
   bool are_on() const { return are_on_; }
   // Leaves the scratch to MPI, which has failed in a call on it and may still write there.
@@ -194,7 +191,7 @@ class Trials {
   const Algorithm* find_known(uint32_t key, const Call& call, const Algorithm& ruled) const;
   void take_part(const Call& call, const Trial::Next& next, Way* way) const;
   bool may_change_bits(const Call& call) const;
-  Outcomes::Class describe(uint32_t key, std::span<const uint32_t> hosts) const;
+  Outcomes::Class describe(uint32_t key) const;
   Status agree(const Call& call, CallClass& of);
   Status agree_on_time_spent(const Call& call, CallClass& of);
   Status agree_on_memory(const Call& call, CallClass& of);
@@ -212,9 +209,9 @@ class Trials {
   const Selection& selection_;
   const Knobs& knobs_;
   const std::string& name_;
+  const std::span<const uint32_t> hosts_;
   const bool are_on_;
   const Outcomes* earlier_ = nullptr;
-  std::span<const uint32_t> hosts_;  // if there is `earlier_`
   std::vector<std::unique_ptr<CallClass>> classes_;
   // Of the classes that are in windows: as large as one of them needs. Not touched without need.
   std::unique_ptr<std::byte[]> scratch_;
