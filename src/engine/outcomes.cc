@@ -24,7 +24,7 @@ constexpr std::string_view first_line =
 std::string header_of(const Outcomes::Machine& machine) {
   char settings[17];
   std::snprintf(settings, sizeof settings, "%016" PRIx64, machine.settings);
-  return std::string(first_line) + "# Sluice " + machine.version + ", " +
+  return std::string(first_line) + "# Sluice " + machine.version + ", format 2, " +
          std::to_string(machine.ranks) + " ranks, settings " + settings + ", " + machine.mpi + "\n";
 }
 
@@ -48,7 +48,7 @@ std::string describe(const Outcomes::Class& of) {
   }
   if (of.ordered) text += " in order";
   if (of.ragged) text += " with uneven blocks";
-  if (of.on_device) text += " on devices";
+  if (of.challengers.are_on_device()) text += " on devices";
   return text;
 }
 
@@ -77,15 +77,33 @@ std::string describe(const Outcomes::Outcome& outcome) {
          by_mpi + windows;
 }
 
+// "*" of calls on the host; else such as "ipc+mpi".
+std::string word_of(const Challengers& challengers) {
+  const auto [ipc, nccl] = challengers.carriers;
+  if (!challengers.are_on_device()) return "*";
+  return std::string(ipc ? "ipc" : "") + (ipc && nccl ? "+" : "") + (nccl ? "nccl" : "") +
+         (challengers.mpi ? "+mpi" : "");
+}
+
+std::optional<Challengers> parse_challengers(std::string_view word) {
+  for (unsigned bits = 0; bits < 8; ++bits) {
+    const bool ipc = bits & 1, nccl = bits & 2, mpi = bits & 4;
+    const Challengers each{{ipc, nccl}, mpi};
+    if (!each.are_none() && word == word_of(each)) return each;
+  }
+  return {};
+}
+
 std::string line_of(const Outcomes::Class& of, const Outcomes::Outcome& outcome) {
   const Rule::Bounds bytes = bytes_of(of.octave);
   std::string range = format_size(bytes.low);
   if (bytes.high > bytes.low) range += "-" + format_size(bytes.high);
-  return std::string(to_string(of.collective)) + " * ranks:" + std::to_string(of.ranks) +
-         " hosts:" + std::to_string(of.hosts) + " per_host:" + std::to_string(of.per_host) +
-         " bytes:" + range + " ordered:" + (of.ordered ? "1" : "0") +
-         " ragged:" + (of.ragged ? "1" : "0") + " exact:" + (of.exact ? "1" : "0") + " -> " +
-         outcome.choice + "  # " + describe(outcome) + "\n";
+  return std::string(to_string(of.collective)) + " " + word_of(of.challengers) +
+         " ranks:" + std::to_string(of.ranks) + " hosts:" + std::to_string(of.hosts) +
+         " per_host:" + std::to_string(of.per_host) + " bytes:" + range +
+         " ordered:" + (of.ordered ? "1" : "0") + " ragged:" + (of.ragged ? "1" : "0") +
+         " exact:" + (of.exact ? "1" : "0") + " -> " + outcome.choice + "  # " + describe(outcome) +
+         "\n";
 }
 
 // The class that a rule is about; nothing if that is not just one.
@@ -96,9 +114,11 @@ std::optional<Outcomes::Class> class_of(const Rule& rule) {
   constexpr size_t most_ranks = ~Rank{0};
   const auto octave = static_cast<uint32_t>(std::bit_width(rule.bytes.low));
   const Rule::Bounds bytes = bytes_of(octave);
-  if (!rule.collective || !is_one(rule.ranks, most_ranks) || !is_one(rule.hosts, most_ranks) ||
-      !is_one(rule.per_host, most_ranks) || !is_one(rule.ordered, 1) || !is_one(rule.ragged, 1) ||
-      !is_one(rule.exact, 1) || rule.bytes.low != bytes.low || rule.bytes.high != bytes.high)
+  const auto challengers = parse_challengers(rule.transport);
+  if (!challengers || !rule.collective || !is_one(rule.ranks, most_ranks) ||
+      !is_one(rule.hosts, most_ranks) || !is_one(rule.per_host, most_ranks) ||
+      !is_one(rule.ordered, 1) || !is_one(rule.ragged, 1) || !is_one(rule.exact, 1) ||
+      rule.bytes.low != bytes.low || rule.bytes.high != bytes.high)
     return {};
   return Outcomes::Class{.collective = *rule.collective,
                          .ranks = static_cast<Rank>(rule.ranks.low),
@@ -107,16 +127,28 @@ std::optional<Outcomes::Class> class_of(const Rule& rule) {
                          .octave = octave,
                          .ordered = rule.ordered.low == 1,
                          .ragged = rule.ragged.low == 1,
-                         .exact = rule.exact.low == 1};
+                         .exact = rule.exact.low == 1,
+                         .challengers = *challengers};
+}
+
+// Whether trials of the class may end so.
+bool is_choice(const Outcomes::Class& of, std::string_view choice) {
+  const auto& [carriers, mpi] = of.challengers;
+  const Algorithm* const route = routes::find(choice);
+  if (choice == leave_to_rules) return true;
+  if (!route) return !of.challengers.are_on_device() && find_algorithm(of.collective, choice);
+  return route == &routes::mpi ? mpi : carriers[route == &routes::nccl];
 }
 
 // The class that a line is about, and its choice.
 Result<std::pair<Outcomes::Class, std::string>> parse_line(std::string_view line) {
-  const auto rules = parse_rules(line);
-  if (!rules.ok()) return rules.status();
-  const auto of = rules->size() == 1 ? class_of(rules->front()) : std::nullopt;
-  if (!of) return Status{Code::invalid, "it has other rules than trials write"};
-  return std::pair(*of, rules->front().algorithm);
+  const auto rule = parse_rule(line);
+  if (!rule.ok()) return rule.status();
+  const auto of = class_of(*rule);
+  if (!of || !is_choice(*of, rule->algorithm)) {
+    return Status{Code::invalid, "trials write no such rule"};
+  }
+  return std::pair(*of, rule->algorithm);
 }
 
 }  // namespace
@@ -144,24 +176,28 @@ Outcomes::File Outcomes::read(const std::string& path, const Machine& machine, S
                                   text.substr(first_line.size(), end - first_line.size())};
     return File::other;
   }
-  if (Status parsed = parse(std::string_view(text).substr(header_.size())); !parsed.ok()) {
-    read_.clear();
-    *status = parsed.with(path);
-    return File::damaged;
-  }
+  const Status left_out = parse(std::string_view(text).substr(header_.size()));
+  if (!left_out.ok()) *status = left_out.with(path);
   digest_ = std::max<uint64_t>(::sluice::digest(text), 1);
   return File::used;
 }
 
+// An error tells of the first line that is left out, and how many are.
 Status Outcomes::parse(std::string_view lines) {
+  Status first;
+  int left_out = 0;
   for (int number = 3; !lines.empty(); ++number) {
     const size_t length = std::min(lines.find('\n'), lines.size() - 1) + 1;
     auto line = parse_line(lines.substr(0, length));
-    if (!line.ok()) return line.status().with("line " + std::to_string(number));
-    read_.emplace(line->first, Known{line->second, std::string(lines.substr(0, length))});
+    if (line.ok()) {
+      read_.emplace(line->first, Known{line->second, std::string(lines.substr(0, length))});
+    } else if (++left_out == 1) {
+      first = line.status().with("line " + std::to_string(number));
+    }
     lines.remove_prefix(length);
   }
-  return {};
+  const std::string number = std::to_string(left_out) + (left_out == 1 ? " line" : " lines");
+  return left_out == 0 ? Status() : first.with(number + " left out");
 }
 
 std::string_view Outcomes::find(const Class& of) const {
@@ -173,7 +209,7 @@ void Outcomes::note(const std::string& communicator, const TeamId& team, const C
                     const Outcome& outcome) try {
   const std::lock_guard lock(mutex_);
   if (!communicator.empty()) by_communicator_[{communicator, of}] = outcome;
-  if (outcome.from_file || of.on_device) return;
+  if (outcome.from_file) return;
   const auto [at, is_new] = found_.try_emplace(of, Found{team, outcome, false});
   if (is_new) return;
   Found& found = at->second;

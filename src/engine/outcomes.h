@@ -5,13 +5,14 @@
 // after two lines that name what it holds for:
 //
 //   # Choices of Sluice, found by trials (SLUICE_CHOICE_FILE); rewritten when a job ends
-//   # Sluice 1.0, 4 ranks, settings 84222325cbf29ce4, Open MPI v4.1.4
+//   # Sluice 1.0, format 2, 4 ranks, settings 84222325cbf29ce4, Open MPI v4.1.4
 //   allreduce * ranks:4 hosts:1 per_host:4 bytes:4k-8191 ordered:0 ragged:0 exact:0 -> mpi  # why
-//   barrier * ranks:4 hosts:1 per_host:4 bytes:0 ordered:0 ragged:0 exact:1 -> rules  # why
+//   bcast ipc+mpi ranks:4 hosts:1 per_host:4 bytes:1m-2097151 ordered:0 ragged:0 exact:1 -> ipc  #
 //
-// Why: what was measured, as in `report`. "rules": the algorithm that the rules choose stays. A
-// process reads the file once, when it starts. The ranks of a team use it only if all of them have
-// read the same text.
+// In place of a transport, a line about calls on devices says what was tried against the rules'
+// algorithm. "rules": the algorithm that the rules choose stays. Why: what was measured, as in
+// `report`. Lines that are not understood are left out. A process reads the file once, when it
+// starts. The ranks of a team use it only if all of them have read the same text.
 #pragma once
 
 #include <compare>
@@ -25,9 +26,19 @@
 #include "collectives/algorithm.h"
 #include "src/base/status.h"
 #include "src/engine/rules.h"
+#include "src/engine/vote.h"
 #include "transports/transport.h"
 
 namespace sluice {
+
+// Who is tried against the rules' algorithm.
+struct Challengers {
+  CarrierSet carriers = {};  // any: the calls are on devices
+  bool mpi = false;
+  bool are_on_device() const { return carriers != CarrierSet{}; }
+  bool are_none() const { return !mpi && !are_on_device(); }
+  auto operator<=>(const Challengers&) const = default;
+};
 
 class Outcomes {
  public:
@@ -46,7 +57,7 @@ class Outcomes {
     Rank per_host = 1;    // of the host that has most
     uint32_t octave = 0;  // bytes: 0, or from 2^(octave - 1) to 2^octave - 1
     bool ordered = false, ragged = false, exact = false;
-    bool on_device = false;  // such classes are reported, but the file does not have them
+    Challengers challengers = {.mpi = true};
     auto operator<=>(const Class&) const = default;
   };
   struct Outcome {
@@ -58,12 +69,11 @@ class Outcomes {
     uint32_t windows = 0;  // that were compared
     bool is_mpis() const { return choice == leave_to_mpi; }
   };
-  // What came of `read`.
+  // What came of `read`. Of a file in use, the status names the lines that were left out.
   enum class File : uint8_t {
     none,  // there is no file, or an empty one
     used,
-    other,    // it holds for another machine
-    damaged,  // it is such a file, but no line of it is used
+    other,    // it holds for another machine, or has another format
     foreign,  // it cannot be read, or is no such file: it is not written to either
   };
 

@@ -19,6 +19,14 @@ inline constexpr Algorithm nccl{
     .collective = {}, .name = "nccl", .help = "NCCL, for data on CUDA devices"};
 inline constexpr const Algorithm* all[] = {&mpi, &ipc, &nccl};
 
+// The route of that name; nullptr if there is none.
+inline const Algorithm* find(std::string_view name) {
+  for (const Algorithm* each : all) {
+    if (name == each->name) return each;
+  }
+  return nullptr;
+}
+
 // For people: "MPI", "CUDA IPC", "NCCL", "Sluice's flat". name: of an algorithm or a route.
 inline std::string describe(std::string_view name) {
   if (name == mpi.name) return "MPI";

@@ -65,7 +65,10 @@ Status parse_condition(std::string_view word, Rule* rule) {
   return {};
 }
 
-Status check_algorithm(const Rule& rule) {
+Status check_names(const Rule& rule) {
+  if (rule.transport != "*" && rule.transport != "shm" && rule.transport != "tcp") {
+    return {Code::invalid, "'" + rule.transport + "' is no transport: shm, tcp or *"};
+  }
   if (rule.algorithm == leave_to_mpi || rule.algorithm == leave_to_rules) return {};
   const bool known = std::ranges::any_of(algorithms(), [&](const Algorithm& algorithm) {
     return rule.algorithm == algorithm.name &&
@@ -76,33 +79,6 @@ Status check_algorithm(const Rule& rule) {
       rule.collective ? std::string(to_string(*rule.collective)) : "no collective";
   return {Code::invalid, rule.collective ? whose + " has no algorithm '" + rule.algorithm + "'"
                                          : whose + " has an algorithm '" + rule.algorithm + "'"};
-}
-
-Result<Rule> parse_rule(const std::vector<std::string_view>& words) {
-  if (words.size() < 4 || words[words.size() - 2] != "->") {
-    return Status{Code::invalid,
-                  "expected: collective transport [ranks:A-B] [hosts:A-B] [per_host:A-B] "
-                  "[groups:A-B] [per_processor:A-B] [round_trip:A-B] [bytes:A-B] [ordered:A-B] "
-                  "[ragged:A-B] [exact:A-B] -> algorithm"};
-  }
-  Rule rule;
-  if (words[0] != "*") {
-    Collective collective;
-    if (!parse(words[0], &collective)) {
-      return Status{Code::invalid, "'" + std::string(words[0]) + "' is no collective"};
-    }
-    rule.collective = collective;
-  }
-  if (words[1] != "*" && words[1] != "shm" && words[1] != "tcp") {
-    return Status{Code::invalid, "'" + std::string(words[1]) + "' is no transport: shm, tcp or *"};
-  }
-  rule.transport = words[1];
-  for (size_t i = 2; i + 2 < words.size(); ++i) {
-    if (Status status = parse_condition(words[i], &rule); !status.ok()) return status;
-  }
-  rule.algorithm = words.back();
-  if (Status status = check_algorithm(rule); !status.ok()) return status;
-  return rule;
 }
 
 bool matches(const Rule& rule, const Situation& situation, size_t bytes) {
@@ -119,15 +95,40 @@ bool matches(const Rule& rule, const Situation& situation, size_t bytes) {
 
 }  // namespace
 
+Result<Rule> parse_rule(std::string_view line) {
+  const std::vector<std::string_view> words = words_of(line);
+  if (words.size() < 4 || words[words.size() - 2] != "->") {
+    return Status{Code::invalid,
+                  "expected: collective transport [ranks:A-B] [hosts:A-B] [per_host:A-B] "
+                  "[groups:A-B] [per_processor:A-B] [round_trip:A-B] [bytes:A-B] [ordered:A-B] "
+                  "[ragged:A-B] [exact:A-B] -> algorithm"};
+  }
+  Rule rule;
+  if (words[0] != "*") {
+    Collective collective;
+    if (!parse(words[0], &collective)) {
+      return Status{Code::invalid, "'" + std::string(words[0]) + "' is no collective"};
+    }
+    rule.collective = collective;
+  }
+  rule.transport = words[1];
+  for (size_t i = 2; i + 2 < words.size(); ++i) {
+    if (Status status = parse_condition(words[i], &rule); !status.ok()) return status;
+  }
+  rule.algorithm = words.back();
+  return rule;
+}
+
 Result<std::vector<Rule>> parse_rules(std::string_view text) {
   std::vector<Rule> rules;
   for (int number = 1; !text.empty(); ++number) {
     const size_t end = std::min(text.find('\n'), text.size());
-    const std::vector<std::string_view> words = words_of(text.substr(0, end));
+    const std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
-    if (words.empty()) continue;
-    Result<Rule> rule = parse_rule(words);
-    if (!rule.ok()) return rule.status().with("line " + std::to_string(number));
+    if (words_of(line).empty()) continue;
+    Result<Rule> rule = parse_rule(line);
+    const Status status = rule.ok() ? check_names(*rule) : rule.status();
+    if (!status.ok()) return status.with("line " + std::to_string(number));
     rules.push_back(std::move(*rule));
   }
   return rules;

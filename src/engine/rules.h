@@ -58,6 +58,8 @@ std::string_view builtin_rules();
 
 // Errors name the line and the fault (for example, an algorithm that the collective lacks).
 Result<std::vector<Rule>> parse_rules(std::string_view text);
+// One line, whose transport and algorithm may be any words.
+Result<Rule> parse_rule(std::string_view line);
 
 // Everything that a choice depends on, except the bytes.
 struct Situation {

@@ -149,8 +149,8 @@ bool Trials::may_be_tried(const Call& call) const {
 }
 
 // (NCCL does calls that it can't be tried in: the user has asked for it.)
-Trials::Challengers Trials::find_on_devices(const Call& call, const CarrierSet& able,
-                                            const Algorithm& ruled) const {
+Challengers Trials::find_on_devices(const Call& call, const CarrierSet& able,
+                                    const Algorithm& ruled) const {
   const auto [ipc, nccl] = able;
   const bool may_change = may_change_bits(call);
   if (nccl && may_change) return {};
@@ -189,7 +189,7 @@ CallClass& Trials::find_class(const Call& call, const Challengers& challengers,
 const Algorithm* Trials::find_known(uint32_t key, const Call& call, const Algorithm& ruled) const {
   const std::string_view earlier = earlier_ ? earlier_->find(describe(key)) : "";
   if (earlier.empty()) return nullptr;
-  if (earlier == leave_to_mpi) return &routes::mpi;
+  if (const Algorithm* const route = routes::find(earlier)) return route;
   const Algorithm* const other = find_algorithm(call.collective, earlier);
   return other && selection_.is_able(*other, call, ruled) ? other : &ruled;
 }
@@ -205,7 +205,7 @@ CallClass& Trials::make_class(const Call& call, const Challengers& challengers,
   candidates.push_back(&ruled);
   if (challengers.mpi) candidates.push_back(&routes::mpi);
   if (ipc) candidates.push_back(&routes::ipc);
-  const Algorithm* const known = is_on_device ? nullptr : find_known(key, call, ruled);
+  const Algorithm* const known = find_known(key, call, ruled);
   if (known && std::ranges::count(candidates, known) == 0) candidates.push_back(known);
   if (!known && !is_on_device && knobs_.choice == "free") {
     std::ranges::copy(selection_.find_rivals(call, ruled), std::back_inserter(candidates));
@@ -231,7 +231,8 @@ Outcomes::Class Trials::describe(uint32_t key) const {
           .octave = key >> 8 & 0xff,
           .ordered = (key & 2) != 0,
           .ragged = (key & 1) != 0,
-          .exact = (key & 4) != 0};
+          .exact = (key & 4) != 0,
+          .challengers = {{(key & 8) != 0, (key & 16) != 0}, (key & 32) != 0}};
 }
 
 // (What was found out is lost without memory.)
@@ -253,9 +254,7 @@ void Trials::hand_over(const TeamId& team, Outcomes* outcomes) const try {
       outcome.by_other = times[choice].high;
       outcome.windows = each->windows;
     }
-    Outcomes::Class of = describe(each->key);
-    of.on_device = each->is_on_device;
-    outcomes->note(knobs_.stats ? name_ : std::string(), team, of, outcome);
+    outcomes->note(knobs_.stats ? name_ : std::string(), team, describe(each->key), outcome);
   }
 } catch (const std::bad_alloc&) {
 }

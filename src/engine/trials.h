@@ -175,13 +175,6 @@ class Trials {
   void give_memory_back();
 
  private:
-  // Who is tried against the rules' algorithm.
-  struct Challengers {
-    CarrierSet carriers = {};
-    bool mpi = false;
-    bool are_on_device() const { return carriers != CarrierSet{}; }
-    bool are_none() const { return !mpi && !are_on_device(); }
-  };
   bool may_be_tried(const Call& call) const;
   [[gnu::cold]] Challengers find_on_devices(const Call& call, const CarrierSet& able,
                                             const Algorithm& ruled) const;

@@ -236,8 +236,9 @@ void Runtime::read_choices() {
       knobs.choice_file, {process_.version, ranks, digest(process_.settings), library_version()},
       &status);
   if (status.ok() || world_rank_ != 0) return;
-  log(file == Outcomes::File::other ? Level::info : Level::warning,
-      "SLUICE_CHOICE_FILE is not used: %s", status.message().c_str());
+  const bool is_used = file == Outcomes::File::used;
+  log(is_used || file == Outcomes::File::other ? Level::info : Level::warning,
+      "SLUICE_CHOICE_FILE%s: %s", is_used ? "" : " is not used", status.message().c_str());
 }
 
 void Runtime::write_choices() {
