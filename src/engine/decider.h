@@ -47,6 +47,10 @@ class Decider {
     return status;
   }
   Team::Say say_of(const Call& call, bool shm, Carrier carrier);
+  bool goes_without(const CarrierSet& able, const Call& call, bool shm) {
+    const Choices::From& ruled = selection_.find(call, shm);
+    return may_try(ruled) && trials_.go_without(able, call, *ruled.algorithm);
+  }
 
  private:
   bool may_try(const Choices::From& ruled) const {

@@ -60,6 +60,9 @@ class EngineTeam final : public NewTeam {
   Say say_of(const Call& call, Carrier carrier) override {
     return decider_.say_of(call, can_use_shm(call), carrier);
   }
+  bool goes_without(const CarrierSet& able, const Call& call) override {
+    return decider_.goes_without(able, call, can_use_shm(call));
+  }
   bool spans_hosts() const override { return count_hosts(resources_.hosts) > 1; }
   bool sees_devices() const override { return communicator_.sees_devices; }
   const ProcessId& process(Rank rank) const override { return channels_.process(rank); }

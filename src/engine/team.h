@@ -189,6 +189,9 @@ class Team : public CopyWait {
     if_fast,   // trials may try it, too
   };
   virtual Say say_of(const Call& call, Carrier carrier) = 0;
+  // Whether the next such call is not made by these carriers, should they be able: they have lost
+  // such calls by trial, and the trial is not due. `find_way` will say so. Equal on all ranks.
+  virtual bool goes_without(const CarrierSet& able, const Call& call) = 0;
   virtual const ProcessId& process(Rank rank) const = 0;
   // Whether its ranks are on several hosts, as far as is known. Equal on all ranks.
   virtual bool spans_hosts() const = 0;

@@ -166,23 +166,40 @@ bool Trials::tries(const Call& call, Carrier carrier, const Algorithm& ruled) co
   return may_be_tried(call) && find_on_devices(call, able, ruled).are_on_device();
 }
 
-uint32_t Trials::key_of(const Call& call, const Challengers& challengers) {
+uint32_t Trials::kind_of(const Call& call) {
   const auto octave = static_cast<uint32_t>(std::bit_width(call.bytes));
-  const auto [ipc, nccl] = challengers.carriers;
-  return static_cast<uint32_t>(call.collective) << 16 | octave << 8 | (challengers.mpi ? 32U : 0U) |
-         (nccl ? 16U : 0U) | (ipc ? 8U : 0U) | (is_exact(call) ? 4U : 0U) |
+  return static_cast<uint32_t>(call.collective) << 16 | octave << 8 | (is_exact(call) ? 4U : 0U) |
          (Selection::is_ordered(call) ? 2U : 0U) | (call.ragged ? 1U : 0U);
+}
+
+uint32_t Trials::key_of(const Call& call, const Challengers& challengers) {
+  const auto [ipc, nccl] = challengers.carriers;
+  return kind_of(call) | (challengers.mpi ? 32U : 0U) | (nccl ? 16U : 0U) | (ipc ? 8U : 0U);
+}
+
+CallClass* Trials::find_class(uint32_t key) const {
+  for (const auto& each : classes_) {
+    if (each->key == key) return each.get();
+  }
+  return nullptr;
 }
 
 CallClass& Trials::find_class(const Call& call, const Challengers& challengers,
                               const Algorithm& ruled) {
-  const uint32_t key = key_of(call, challengers);
-  for (const auto& each : classes_) {
-    if (each->key != key) continue;
-    each->candidates[each->ruled] = &ruled;
-    return *each;
-  }
-  return make_class(call, challengers, ruled);
+  CallClass* const found = find_class(key_of(call, challengers));
+  if (!found) return make_class(call, challengers, ruled);
+  found->candidates[found->ruled] = &ruled;
+  return *found;
+}
+
+bool Trials::go_without(const CarrierSet& able, const Call& call, const Algorithm& ruled) const {
+  if (!may_be_tried(call)) return false;
+  const Challengers challengers = find_on_devices(call, able, ruled);
+  const CallClass* const of = find_class(key_of(call, challengers));
+  if (!of || challengers.carriers != able || of->trial.state() == Trial::State::waiting)
+    return false;
+  const Algorithm* const choice = of->candidates[of->known.value_or(of->trial.choice())];
+  return choice != &routes::ipc && choice != &routes::nccl && of->trial.uneventful() > 0;
 }
 
 // The candidate that an earlier job has found to be the fastest; nullptr: it is not known.

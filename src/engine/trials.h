@@ -159,6 +159,11 @@ class Trials {
   // know. *way: in, as the rules that ship say; way->of stays null if the call is not tried. May
   // block in exchanges of the team, and fail with it. May throw std::bad_alloc.
   Status find_way(const Call& call, const CarrierSet& able, Way* way);
+  // What rules test of a call, but the team: calls of one kind are of one class, if the same
+  // carriers could do them.
+  static uint32_t kind_of(const Call& call);
+  // Whether the engine or MPI does the next such call, should these carriers be able to.
+  bool go_without(const CarrierSet& able, const Call& call, const Algorithm& ruled) const;
   // Whether the carrier is a candidate for such calls where it could do them.
   bool tries(const Call& call, Carrier carrier, const Algorithm& ruled) const;
   // What earlier jobs have found out decides about classes that have had no call yet. All ranks
@@ -179,6 +184,7 @@ class Trials {
   [[gnu::cold]] Challengers find_on_devices(const Call& call, const CarrierSet& able,
                                             const Algorithm& ruled) const;
   static uint32_t key_of(const Call& call, const Challengers& challengers);
+  CallClass* find_class(uint32_t key) const;
   CallClass& find_class(const Call& call, const Challengers& challengers, const Algorithm& ruled);
   CallClass& make_class(const Call& call, const Challengers& challengers, const Algorithm& ruled);
   const Algorithm* find_known(uint32_t key, const Call& call, const Algorithm& ruled) const;

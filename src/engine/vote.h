@@ -103,6 +103,8 @@ class VoteSchedule {
 
   // Counts an eligible call; whether it has a vote.
   bool is_due();
+  // Whether each call has one.
+  bool is_due_each_time() const { return pace_ == Pace::each; }
   // To be called after each vote, unless it found a mismatch.
   void learn(Outcome outcome);
 
@@ -114,6 +116,32 @@ class VoteSchedule {
   uint32_t calls_ = 0;  // eligible ones at this pace
   uint32_t next_ = 1;   // of them, that votes
   uint32_t refusals_ = 0;
+};
+
+// What votes before calls of one kind (Trials::kind_of) have found. While trials have found that
+// the engine or MPI does such calls faster than the carriers that are able, no vote could change
+// who does them. Then such calls have none, and do not count in the schedule, until the trial is
+// repeated, or for some calls: the program may have moved its data. Calls of a program that has
+// them on devices and on the host in turns, as votes show, vote on.
+class VoteRecord {
+ public:
+  static constexpr uint32_t enough = 8;                                 // alike, in a row
+  static constexpr uint32_t most_left_out = VoteSchedule::longest_gap;  // calls in a row
+
+  void learn(const CarrierSet& able) {
+    alike_ = able == able_ ? alike_ + 1 : 1;
+    able_ = able;
+    left_out_ = 0;
+  }
+  // Whether the next call may be taken for one of which the vote found `able`.
+  bool is_firm() const { return alike_ >= enough && left_out_ < most_left_out; }
+  void leave_out() { ++left_out_; }
+  const CarrierSet& able() const { return able_; }
+
+ private:
+  CarrierSet able_ = {};
+  uint32_t alike_ = 0;     // votes in a row, up to the latest
+  uint32_t left_out_ = 0;  // calls since
 };
 
 }  // namespace sluice

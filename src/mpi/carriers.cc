@@ -57,8 +57,29 @@ Status Carriers::ask(UnplacedCall& unplaced, const Status& refusal, StagingPair&
   offer->is_eligible = asked != CarrierSet{};
   if (!offer->is_eligible) return {};
   if (!refusal.ok()) return team_.fail_call(refusal);
-  if (!schedule_of(unplaced.call).is_due()) return {};
+  VoteSchedule& schedule = schedule_of(unplaced.call);
+  if (schedule.is_due_each_time()) {
+    VoteRecord& record = record_of(unplaced.call, asked);
+    if (may_leave_vote_out(unplaced.call, asked, record)) {
+      offer->able = record.able();
+      record.leave_out();
+      return {};
+    }
+  }
+  if (!schedule.is_due()) return {};
   return vote(unplaced, staging, asked, offer);
+}
+
+VoteRecord& Carriers::record_of(const Call& call, const CarrierSet& asked) {
+  return records_[{Trials::kind_of(call), asked}];
+}
+
+// Equal on all ranks: votes and trials are.
+bool Carriers::may_leave_vote_out(const Call& call, const CarrierSet& asked,
+                                  const VoteRecord& record) {
+  const auto [asks_ipc, asks_nccl] = asked;
+  const bool is_named = (asks_ipc && ipc_->is_named()) || (asks_nccl && offload_->is_named());
+  return !is_named && record.is_firm() && team_.goes_without(record.able(), call);
 }
 
 Status Carriers::vote(UnplacedCall& unplaced, StagingPair& staging, const CarrierSet& asked,
@@ -101,6 +122,7 @@ Status Carriers::conclude(const Call& call, const Ballot& ballot, const CarrierS
   if (!nccl) offer->groups.reset();
   const bool is_passing = !ipc && ballot.by(Carrier::ipc).is_passing();
   const bool is_starting = asks_nccl && offload_->is_starting();
+  record_of(call, asked).learn(is_passing || is_starting ? CarrierSet{} : offer->able);
   schedule_of(call).learn(ipc || nccl   ? Outcome::went
                           : is_passing  ? Outcome::passing
                           : is_starting ? Outcome::starting

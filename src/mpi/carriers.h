@@ -6,16 +6,19 @@
 //   eligible call -> is a vote due? -> tokens -> this rank's vote -> one exchange -> all count the
 //   votes (src/engine/ballot.h) -> connect or start what all could use -> who is able
 //
+// No vote is due while carriers have lost such calls (VoteRecord).
+//
 // One that the user has named (SLUICE_CUDA_IPC=on, SLUICE_NCCL=on, in that order) does the call if
 // it is able. Otherwise trials decide between those that are, the engine and MPI (engine/trials.h).
 //
 // The members take part in every eligible call of the communicator, in order, on all its ranks.
 #pragma once
 
-#include <array>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "src/engine/ballot.h"
@@ -70,6 +73,8 @@ class Carriers {
       : team_(team), slabs_(slabs), groups_(groups), votes_(team.size()) {}
 
   CarrierSet find_eligible(const Call& call) const;
+  bool may_leave_vote_out(const Call& call, const CarrierSet& asked, const VoteRecord& record);
+  VoteRecord& record_of(const Call& call, const CarrierSet& asked);
   VoteSchedule& schedule_of(const Call& call);
   Status vote(UnplacedCall& unplaced, StagingPair& staging, const CarrierSet& asked, Offer* offer);
   Status conclude(const Call& call, const Ballot& ballot, const CarrierSet& asked, Offer* offer);
@@ -83,6 +88,7 @@ class Carriers {
   std::unique_ptr<Offload> offload_;  // null: NCCL is off
   // An alltoallv's ranks know no common size, so they vote before calls of any size.
   VoteSchedule schedule_, schedule_of_alltoallv_;
+  std::map<std::pair<uint32_t, CarrierSet>, VoteRecord> records_;  // by kind and who is asked
   std::vector<Vote> votes_;  // of all ranks, before the current call
 };
 

@@ -6,6 +6,7 @@ EXTRA_DIST += tests/unit/gtest-is-missing
 unit_sources += \
   tests/unit/engine/played_trial.h \
   tests/unit/engine/programs_rank.h \
+  tests/unit/engine/trials_rig.h \
   tests/unit/loopback/hub.h \
   tests/unit/loopback/loopback.h \
   tests/unit/support/allocations.h \
@@ -56,6 +57,7 @@ teams_tests = \
   tests/unit/engine/team_cache_test.cc \
   tests/unit/engine/slots_test.cc \
   tests/unit/engine/trials_alltoallv_test.cc \
+  tests/unit/engine/trials_devices_test.cc \
   tests/unit/engine/trials_test.cc \
   tests/unit/engine/turns_test.cc
 # Collectives of teams, by plans and in shared memory.

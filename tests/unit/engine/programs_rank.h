@@ -85,7 +85,7 @@ class ProgramsRank {
 
   // Makes a call. False: it has failed, and the rank must make no other.
   bool make(const Call& call) {
-    Status status = member_.team->find_way(call, {}, &way);
+    Status status = member_.team->find_way(call, able, &way);
     if (status.ok()) status = go(call);
     if (status.ok()) return true;
     ADD_FAILURE() << status.message();
@@ -98,6 +98,7 @@ class ProgramsRank {
   // Calls are decided about, and not done: ranks meet in agreements alone. (On a busy machine each
   // call would take milliseconds.)
   bool only_decides = false;
+  CarrierSet able = {};  // as votes find
 
  private:
   Status go(const Call& call) {

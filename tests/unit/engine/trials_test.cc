@@ -21,45 +21,14 @@
 #include "src/engine/team.h"
 #include "tests/unit/engine/played_trial.h"
 #include "tests/unit/engine/programs_rank.h"
-#include "tests/unit/loopback/loopback.h"
+#include "tests/unit/engine/trials_rig.h"
 #include "tests/unit/support/allocations.h"
-#include "tests/unit/support/arenas.h"
 #include "tests/unit/support/ranks.h"
 
 namespace sluice::testing {
 namespace {
 
-struct TrialCarrier {
-  const char* name;
-  bool arena;
-  bool two_hosts;
-};
-
-class Trials : public ::testing::TestWithParam<TrialCarrier> {
- protected:
-  void run(Rank ranks, const Body& body, const Hinter& hints = {}) {
-    const EndpointMaker endpoints = [&](Rank, const ProcessId& id) { return hub_.endpoint(id); };
-    const Adjust adjust = [&](Rank rank, Process& process) {
-      change(rank, process);
-      process.host = GetParam().two_hosts && rank >= ranks / 2 ? 2 : 1;
-      if (GetParam().arena) process.arenas = arenas_.source();
-    };
-    on_ranks(
-        ranks, endpoints, adjust,
-        [&](Member& member) {
-          ASSERT_TRUE(member.team) << member.formed.message();
-          EXPECT_EQ(member.team->spans_hosts(), GetParam().two_hosts);
-          body(member);
-        },
-        hints);
-  }
-
-  Adjust change = [](Rank, Process&) {};
-
- private:
-  LoopbackHub hub_;
-  ArenaHub arenas_;
-};
+class Trials : public TrialsRig {};
 
 // Calls of several kinds; those of two kinds are of one class.
 class MixedProgram {
@@ -525,69 +494,6 @@ TEST_P(Trials, find_out_what_is_slow) {
   });
 }
 
-// Who may do a call on devices, by name; "untried NAME" if that does it without a trial.
-std::string candidates_of(Member& member, const Call& call, const CarrierSet& able) {
-  Way way;
-  EXPECT_TRUE(member.team->find_way(call, able, &way).ok());
-  if (!way.of) return std::string("untried ") + (way.algorithm ? way.algorithm->name : "mpi");
-  std::string names;
-  for (uint8_t i = 0; i < way.of->trial.candidates(); ++i) {
-    const Algorithm* const each = way.of->candidates[i];
-    EXPECT_EQ(each == way.of->candidates[way.of->ruled], i == way.of->ruled);
-    names += std::string(i > 0 ? " " : "") + (i == way.of->ruled ? "ruled" : each->name);
-  }
-  EXPECT_TRUE(way.of->is_interchangeable || !way.of->is_on_device) << "nothing is made aside";
-  return names;
-}
-
-// Of integers all candidates give the same bits; of floating-point numbers, CUDA IPC and the
-// algorithms of an arena do; what is large, or compares those, is none of MPI's.
-TEST_P(Trials, of_calls_on_devices_have_these_candidates) {
-  constexpr CarrierSet none{false, false}, ipc{true, false}, nccl{false, true}, both{true, true};
-  run(3, [&](Member& member) {
-    SmallAllreduce<int32_t> integers(member.rank);
-    SmallAllreduce<double> doubles(member.rank);
-    Call large = integers.call;
-    large.bytes = size_t{64} << 20;
-    EXPECT_EQ(candidates_of(member, integers.call, none), "ruled mpi");
-    EXPECT_EQ(candidates_of(member, integers.call, ipc), "ruled mpi ipc");
-    EXPECT_EQ(candidates_of(member, integers.call, nccl), "nccl ruled mpi");
-    EXPECT_EQ(candidates_of(member, integers.call, both), "nccl ruled mpi ipc");
-    EXPECT_EQ(candidates_of(member, large, none).substr(0, 7), "untried");
-    EXPECT_EQ(candidates_of(member, large, both), "nccl ruled ipc");
-    EXPECT_EQ(candidates_of(member, doubles.call, none), "ruled mpi");
-    EXPECT_EQ(candidates_of(member, doubles.call, both), "untried nccl");
-    const std::string by_ipc = candidates_of(member, doubles.call, ipc);
-    const bool is_in_order = GetParam().arena;
-    EXPECT_EQ(by_ipc, is_in_order ? "ruled ipc" : "ruled mpi");
-    EXPECT_EQ(member.team->say_of(doubles.call, Carrier::ipc),
-              is_in_order ? Team::Say::if_fast : Team::Say::if_named);
-    EXPECT_EQ(member.team->say_of(doubles.call, Carrier::nccl), Team::Say::if_named);
-    EXPECT_EQ(member.team->say_of(integers.call, Carrier::nccl), Team::Say::if_fast);
-  });
-}
-
-// (Rivals are for calls on the host.)
-TEST_P(Trials, of_calls_on_devices_have_no_other_algorithms) {
-  change = [&](Rank, Process& process) { process.knobs.choice = "free"; };
-  run(3, [&](Member& member) {
-    SmallAllreduce<int32_t> integers(member.rank);
-    EXPECT_EQ(candidates_of(member, integers.call, {true, false}), "ruled mpi ipc");
-  });
-}
-
-TEST_P(Trials, of_calls_on_devices_are_off_with_the_rules) {
-  change = [](Rank, Process& process) { process.knobs.choice = "rules"; };
-  run(2, [&](Member& member) {
-    SmallAllreduce<int32_t> integers(member.rank);
-    EXPECT_EQ(candidates_of(member, integers.call, {true, true}), "untried nccl");
-    EXPECT_NE(candidates_of(member, integers.call, {true, false}), "untried ipc");
-    EXPECT_EQ(member.team->say_of(integers.call, Carrier::ipc), Team::Say::if_named);
-  });
-}
-
-const TrialCarrier trial_carriers[] = {
-    {"links", false, false}, {"arena", true, false}, {"two_hosts", false, true}};
 INSTANTIATE_TEST_SUITE_P(Carriers, Trials, ::testing::ValuesIn(trial_carriers),
                          [](const auto& info) { return std::string(info.param.name); });
 

@@ -86,5 +86,29 @@ TEST(VoteSchedule, some_calls_vote_while_a_carrier_starts) {
       << "another one does calls meanwhile";
 }
 
+// After so many votes alike, for so many calls.
+TEST(VoteRecord, is_firm_while_votes_agree) {
+  constexpr CarrierSet ipc{true, false}, both{true, true};
+  VoteRecord record;
+  EXPECT_FALSE(record.is_firm());
+  for (const CarrierSet& able : {ipc, both, CarrierSet{}}) {
+    for (uint32_t i = 0; i < VoteRecord::enough; ++i) {
+      EXPECT_EQ(record.is_firm(), false) << i;
+      record.learn(able);
+      EXPECT_EQ(record.able(), able);
+    }
+    for (uint32_t i = 0; i < VoteRecord::most_left_out; ++i) {
+      EXPECT_TRUE(record.is_firm()) << i;
+      record.leave_out();
+    }
+    EXPECT_FALSE(record.is_firm());
+    record.learn(able);  // one more is enough
+    EXPECT_TRUE(record.is_firm());
+    record.learn(able == ipc ? both : ipc);
+    EXPECT_FALSE(record.is_firm());
+    record.learn(CarrierSet{false, true});
+  }
+}
+
 }  // namespace
 }  // namespace sluice::testing
