@@ -195,9 +195,9 @@ CallClass& Trials::find_class(const Call& call, const Challengers& challengers,
 bool Trials::go_without(const CarrierSet& able, const Call& call, const Algorithm& ruled) const {
   if (!may_be_tried(call)) return false;
   const Challengers challengers = find_on_devices(call, able, ruled);
+  if (!challengers.are_on_device()) return false;
   const CallClass* const of = find_class(key_of(call, challengers));
-  if (!of || challengers.carriers != able || of->trial.state() == Trial::State::waiting)
-    return false;
+  if (!of || of->trial.state() == Trial::State::waiting) return false;
   const Algorithm* const choice = of->candidates[of->known.value_or(of->trial.choice())];
   return choice != &routes::ipc && choice != &routes::nccl && of->trial.uneventful() > 0;
 }

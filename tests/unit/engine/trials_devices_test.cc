@@ -92,6 +92,12 @@ TEST_P(TrialsOnDevices, go_without_carriers_that_have_lost) {
         if (without.empty() || without.back() != i) continue;
         EXPECT_FALSE(rank->way.takes_part || rank->way.algorithm == &routes::ipc) << "call " << i;
       }
+      rank->able = {};
+      const SmallAllreduce<double> doubles(member.rank);
+      for (int i = 0; i < 200; ++i) ASSERT_TRUE(rank->make(doubles.call));
+      ASSERT_EQ(rank->way.of->trial.state(), Trial::State::settled);
+      EXPECT_FALSE(member.team->goes_without({}, doubles.call)) << "such calls are on the host";
+      EXPECT_FALSE(member.team->goes_without(ipc, doubles.call)) << "it has not been tried";
       if (winner == &routes::ipc) {
         EXPECT_TRUE(without.empty());
         return;
