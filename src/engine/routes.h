@@ -17,6 +17,7 @@ inline constexpr Algorithm ipc{
     .collective = {}, .name = "ipc", .help = "CUDA IPC, for data on devices of one host"};
 inline constexpr Algorithm nccl{
     .collective = {}, .name = "nccl", .help = "NCCL, for data on CUDA devices"};
+inline bool is_carriers(const Algorithm& route) { return &route == &ipc || &route == &nccl; }
 inline constexpr const Algorithm* all[] = {&mpi, &ipc, &nccl};
 
 // The route of that name; nullptr if there is none.

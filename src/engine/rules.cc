@@ -38,31 +38,42 @@ bool parse_range(std::string_view text, size_t* low, size_t* high) {
   return *low <= *high && (!first.empty() || !second.empty());
 }
 
-// The bounds that a condition of that name sets; nullptr if there is no such condition.
-Rule::Bounds* bounds_of(std::string_view name, Rule* rule) {
-  if (name == "ranks") return &rule->ranks;
-  if (name == "hosts") return &rule->hosts;
-  if (name == "per_host") return &rule->per_host;
-  if (name == "groups") return &rule->groups;
-  if (name == "per_processor") return &rule->per_processor;
-  if (name == "round_trip") return &rule->round_trip;
-  if (name == "ordered") return &rule->ordered;
-  if (name == "ragged") return &rule->ragged;
-  if (name == "exact") return &rule->exact;
-  return name == "bytes" ? &rule->bytes : nullptr;
+struct Condition {
+  std::string_view name;
+  Rule::Bounds Rule::*bounds;
+  size_t (*value)(const Situation& of);  // nullptr: the call's bytes
+};
+constexpr Condition conditions[] = {
+    {"ranks", &Rule::ranks, [](const Situation& of) { return size_t{of.ranks}; }},
+    {"hosts", &Rule::hosts, [](const Situation& of) { return size_t{count_hosts(of.hosts)}; }},
+    {"per_host", &Rule::per_host,
+     [](const Situation& of) { return size_t{most_per_host(of.hosts)}; }},
+    {"groups", &Rule::groups, [](const Situation& of) { return size_t{count_hosts(of.groups)}; }},
+    {"per_processor", &Rule::per_processor,
+     [](const Situation& of) { return size_t{of.per_processor}; }},
+    {"round_trip", &Rule::round_trip, [](const Situation& of) { return size_t{of.round_trip}; }},
+    {"bytes", &Rule::bytes, nullptr},
+    {"ordered", &Rule::ordered, [](const Situation& of) { return size_t{of.ordered}; }},
+    {"ragged", &Rule::ragged, [](const Situation& of) { return size_t{of.ragged}; }},
+    {"exact", &Rule::exact, [](const Situation& of) { return size_t{of.exact}; }},
+};
+
+// " [ranks:A-B] [hosts:A-B]".
+std::string list_conditions() {
+  std::string text;
+  for (const Condition& each : conditions) text += " [" + std::string(each.name) + ":A-B]";
+  return text;
 }
 
 Status parse_condition(std::string_view word, Rule* rule) {
   const std::string_view name = word.substr(0, word.find(':'));
   const std::string_view range = name.size() < word.size() ? word.substr(name.size() + 1) : "";
-  Rule::Bounds* bounds = bounds_of(name, rule);
-  if (!bounds || !parse_range(range, &bounds->low, &bounds->high)) {
-    return {Code::invalid, "'" + std::string(word) +
-                               "' is no condition: ranks:A-B, hosts:A-B, per_host:A-B, groups:A-B, "
-                               "per_processor:A-B, round_trip:A-B, bytes:A-B, ordered:A-B, "
-                               "ragged:A-B or exact:A-B"};
+  const auto* const found = std::ranges::find(conditions, name, &Condition::name);
+  if (found != std::end(conditions)) {
+    Rule::Bounds& bounds = rule->*found->bounds;
+    if (parse_range(range, &bounds.low, &bounds.high)) return {};
   }
-  return {};
+  return {Code::invalid, "'" + std::string(word) + "' is no condition:" + list_conditions()};
 }
 
 Status check_names(const Rule& rule) {
@@ -84,13 +95,9 @@ Status check_names(const Rule& rule) {
 bool matches(const Rule& rule, const Situation& situation, size_t bytes) {
   return (!rule.collective || *rule.collective == situation.collective) &&
          (rule.transport == "*" || rule.transport == situation.transport) &&
-         rule.ranks.contain(situation.ranks) && rule.hosts.contain(count_hosts(situation.hosts)) &&
-         rule.per_host.contain(most_per_host(situation.hosts)) &&
-         rule.groups.contain(count_hosts(situation.groups)) &&
-         rule.per_processor.contain(situation.per_processor) &&
-         rule.round_trip.contain(situation.round_trip) && rule.bytes.contain(bytes) &&
-         rule.ordered.contain(situation.ordered) && rule.ragged.contain(situation.ragged) &&
-         rule.exact.contain(situation.exact);
+         std::ranges::all_of(conditions, [&](const Condition& each) {
+           return (rule.*each.bounds).contain(each.value ? each.value(situation) : bytes);
+         });
 }
 
 }  // namespace
@@ -99,9 +106,7 @@ Result<Rule> parse_rule(std::string_view line) {
   const std::vector<std::string_view> words = words_of(line);
   if (words.size() < 4 || words[words.size() - 2] != "->") {
     return Status{Code::invalid,
-                  "expected: collective transport [ranks:A-B] [hosts:A-B] [per_host:A-B] "
-                  "[groups:A-B] [per_processor:A-B] [round_trip:A-B] [bytes:A-B] [ordered:A-B] "
-                  "[ragged:A-B] [exact:A-B] -> algorithm"};
+                  "expected: collective transport" + list_conditions() + " -> algorithm"};
   }
   Rule rule;
   if (words[0] != "*") {

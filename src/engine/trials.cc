@@ -199,7 +199,7 @@ bool Trials::go_without(const CarrierSet& able, const Call& call, const Algorith
   const CallClass* const of = find_class(key_of(call, challengers));
   if (!of || of->trial.state() == Trial::State::waiting) return false;
   const Algorithm* const choice = of->candidates[of->known.value_or(of->trial.choice())];
-  return choice != &routes::ipc && choice != &routes::nccl && of->trial.uneventful() > 0;
+  return !routes::is_carriers(*choice) && of->trial.uneventful() > 0;
 }
 
 // The candidate that an earlier job has found to be the fastest; nullptr: it is not known.

@@ -137,7 +137,6 @@ struct Way {
 
   void go_by(uint8_t candidate);
   void take_sample();
-  bool is_by_both() const { return by == By::mpi_then_sluice || by == By::sluice_then_mpi; }
   bool begins_with_mpi() const { return by == By::mpi || by == By::mpi_then_sluice; }
   // Enclose what is timed. If `end` is not called, the sample is unknown.
   void begin() {

@@ -314,7 +314,7 @@ Status IpcCalls::run(UnplacedCall& unplaced, size_t longest, StagingPair& stagin
     if (stream.is_abandoned()) return abandon(call, own);
     if (Status status = synchronize(call, own); !status.ok()) return status;
   }
-  team_.count(route, call, began);
+  team_.count(routes::ipc, call, began);
   return {};
 }
 

@@ -58,9 +58,6 @@ class IpcCalls {
   // An error: the call has failed, and the team is broken. Blocks.
   Status run(UnplacedCall& unplaced, size_t longest, StagingPair& staging);
 
-  // What these calls are counted as.
-  static constexpr const Algorithm& route = routes::ipc;
-
  private:
   using Slab = DeviceSlabs::Slab;
 

@@ -57,9 +57,6 @@ class Carriers {
   // why this rank can't do its part, if it can't. Blocks. May throw std::bad_alloc.
   Status ask(UnplacedCall& unplaced, const Status& refusal, StagingPair& staging, Offer* offer);
 
-  static bool have(const Algorithm& route) {
-    return &route == &routes::ipc || &route == &routes::nccl;
-  }
   // Does a call for which it is able. An error: as of `ask`. Blocks. May throw std::bad_alloc.
   Status run(const Algorithm& by, UnplacedCall& unplaced, const Offer& offer, StagingPair& staging);
 

@@ -146,7 +146,7 @@ Status Communicator::carry(PreparedCall& call, PreparedCall::State* state) {
   }
   last_algorithm_ = way.algorithm;
   way.begin();
-  status = offer && Carriers::have(*way.algorithm)
+  status = offer && routes::is_carriers(*way.algorithm)
                ? carriers_->run(*way.algorithm, exchange, *offer, staging_)
                : run(call.row().name, *way.algorithm, exchange);
   if (!status.ok()) return status;

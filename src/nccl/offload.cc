@@ -263,7 +263,7 @@ Status Offload::run_on_host(UnplacedCall& unplaced, const NcclTerms& terms, Stag
 Status Offload::run_job(const Call& call) {
   DeviceGroup& group = *groups_.find(processes_);
   NcclExecutor executor(group, job_.job());
-  const Status status = team_.run_with(executor, route, call);
+  const Status status = team_.run_with(executor, routes::nccl, call);
   if (!status.ok() && !is_quiet()) {
     log(Level::error, "%s: NCCL can't be ended, and may still write to the call's buffers",
         communicator_.c_str());

@@ -81,9 +81,6 @@ class Offload {
   // stays if another communicator has used it since.
   void abandon();
 
-  // What NCCL's calls are counted as.
-  static constexpr const Algorithm& route = routes::nccl;
-
  private:
   enum class Mode : uint8_t { automatic, on };
 

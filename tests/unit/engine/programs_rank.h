@@ -20,6 +20,10 @@ namespace sluice::testing {
 
 using WayBy = Way::By;
 
+inline bool is_by_both(const Way& way) {
+  return way.by == WayBy::mpi_then_sluice || way.by == WayBy::sluice_then_mpi;
+}
+
 template <typename Number>
 constexpr Type number_type = Type::float64;
 template <>
@@ -106,7 +110,7 @@ class ProgramsRank {
     CallClass* const of = way.of;
     const bool is_timed = way.is_timed;
     Status status;
-    if (way.is_by_both()) status = part(call, way.begins_with_mpi());
+    if (is_by_both(way)) status = part(call, way.begins_with_mpi());
     way.begin();
     if (status.ok()) status = part(call, way.begins_with_mpi());
     way.end();
@@ -114,7 +118,7 @@ class ProgramsRank {
       of->samples[way.place].duration = times_(way.begins_with_mpi());
       of->spent = spent.count();
     }
-    if (status.ok() && way.is_by_both()) status = part(call, by == WayBy::sluice_then_mpi);
+    if (status.ok() && is_by_both(way)) status = part(call, by == WayBy::sluice_then_mpi);
     return status;
   }
   Status part(const Call& call, bool by_mpi) {

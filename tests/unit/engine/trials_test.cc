@@ -272,7 +272,7 @@ void try_others(Member& member, std::barrier<>& mpi, bool may_try, bool has_riva
     ASSERT_TRUE(rank->make(allreduce.call));
     const bool has_result = allreduce.has_result(member.size);
     EXPECT_TRUE(has_result || rank->way.by == WayBy::mpi) << "call " << i;
-    EXPECT_FALSE(may_try && rank->way.is_by_both());
+    EXPECT_FALSE(may_try && is_by_both(rank->way));
   }
   ASSERT_TRUE(rank->way.of);
   const Trial& trial = rank->way.of->trial;
