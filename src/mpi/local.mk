@@ -34,8 +34,10 @@ face_sources += \
   src/mpi/typemap.cc src/mpi/typemap.h \
   src/mpi/user_operation.cc src/mpi/user_operation.h
 
-# What each call goes through.
-single_face_sources += \
-  src/mpi/call_cache.cc src/mpi/communicator.cc src/mpi/communicators.cc src/mpi/datatypes.cc \
-  src/mpi/describe.cc src/mpi/entries.cc src/mpi/host_copy_for_mpi.cc src/mpi/plain_arguments.cc \
-  src/mpi/prepared_call.cc src/mpi/reductions.cc src/mpi/thread_state.cc
+# What each call goes through, as in src/engine/local.mk.
+single_face_sources += src/mpi/communicator.cc src/mpi/describe.cc src/mpi/entries.cc
+mpi_parts = known prepared
+sources_of_known = \
+  src/mpi/call_cache.cc src/mpi/communicators.cc src/mpi/datatypes.cc src/mpi/thread_state.cc
+sources_of_prepared = \
+  src/mpi/host_copy_for_mpi.cc src/mpi/plain_arguments.cc src/mpi/prepared_call.cc src/mpi/reductions.cc
