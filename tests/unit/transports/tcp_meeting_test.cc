@@ -114,12 +114,8 @@ class TcpInvited : public testing::TestWithParam<bool> {
         blob_(address_of(*endpoint_)) {}
 
   Peer peer() const {
-    AddressBlob mine{0, key_, {wall_.entry()}};
-    if (options_.prover) {
-      mine.proves = true;
-      mine.public_key = options_.prover->public_key();
-    }
-    return {Ranks::process(1), mine.encode(), "rank 1"};
+    const AddressBlob at = played_address(options_, 0, key_, {wall_.entry()});
+    return {Ranks::process(1), at.encode(), "rank 1"};
   }
   void open() {
     auto opened = endpoint_->open({Ranks::process(0), 1}, peer());
@@ -152,6 +148,21 @@ class TcpInvited : public testing::TestWithParam<bool> {
     EXPECT_EQ(recv(peer.fd(), bytes.data(), size, 0), size);
     return heard;
   }
+  // Also has a message that needs the link.
+  void open_and_send() {
+    open();
+    message_.send(*channel_);
+  }
+  // What the endpoint says to an invitation; nullopt: nothing.
+  std::optional<Greeting> invite(Stranger& peer, std::byte nonce = std::byte{1}) {
+    peer.say(invitation(nonce));
+    return hear(peer);
+  }
+  void expect_link(Stranger& peer, std::byte nonce = std::byte{1}) {
+    const auto asked = invite(peer, nonce);
+    ASSERT_TRUE(asked);
+    expect_link(peer, *asked);
+  }
   // Answers the endpoint's greeting, and its message.
   void expect_link(Stranger& peer, const Greeting& asked) {
     Greeting answer{wire_version, asked.to, asked.from, blob_.key, options_.window, asked.proves};
@@ -172,15 +183,13 @@ class TcpInvited : public testing::TestWithParam<bool> {
   std::unique_ptr<Endpoint> endpoint_;
   const AddressBlob blob_;
   std::unique_ptr<Channel> channel_;
+  Message message_{{1, 0, 0, 0}, 8};
 };
 
 TEST_P(TcpInvited, GreetsOnTheInvitation) {
-  open();
-  Message message({1, 0, 0, 0}, 8);
-  message.send(*channel_);
+  open_and_send();
   Stranger peer(blob_.entries[0]);
-  peer.say(invitation());
-  const auto asked = hear(peer);
+  const auto asked = invite(peer);
   ASSERT_TRUE(asked);
   EXPECT_EQ(asked->from, Ranks::process(0));
   EXPECT_EQ(asked->to, Ranks::process(1));
@@ -189,18 +198,12 @@ TEST_P(TcpInvited, GreetsOnTheInvitation) {
 }
 
 TEST_P(TcpInvited, ClosesALaterInvitation) {
-  open();
-  Message message({1, 0, 0, 0}, 8);
-  message.send(*channel_);
+  open_and_send();
   Stranger peer(blob_.entries[0]);
-  peer.say(invitation());
-  const auto asked = hear(peer);
-  ASSERT_TRUE(asked);
-  expect_link(peer, *asked);
+  expect_link(peer);
   testing::internal::CaptureStderr();
   Stranger late(blob_.entries[0]);
-  late.say(invitation(std::byte{2}));
-  EXPECT_FALSE(hear(late));
+  EXPECT_FALSE(invite(late, std::byte{2}));
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "") << "it is no stranger";
 }
 
@@ -234,9 +237,7 @@ TEST_P(TcpInvitedEarly, KeepsAnInvitationOfAPeerForALaterCall) {
   early.say(invitation());
   for (int i = 0; i < 30; ++i) endpoint_->wait(milliseconds(50));
   EXPECT_FALSE(early.sent_away());
-  open();
-  Message message({1, 0, 0, 0}, 8);
-  message.send(*channel_);
+  open_and_send();
   const auto asked = hear(early);
   ASSERT_TRUE(asked);
   EXPECT_FALSE(asked->invites || asked->refuses);
@@ -246,15 +247,10 @@ INSTANTIATE_TEST_SUITE_P(Proofs, TcpInvitedEarly, testing::Bool());
 
 // Its link has failed: the peer, which waits, is told.
 TEST_P(TcpInvited, RefusesAfterAFailure) {
-  open();
+  open_and_send();
   {
-    Message message({1, 0, 0, 0}, 8);
-    message.send(*channel_);
     Stranger peer(blob_.entries[0]);
-    peer.say(invitation());
-    const auto asked = hear(peer);
-    ASSERT_TRUE(asked);
-    expect_link(peer, *asked);
+    expect_link(peer);
   }
   Message broken({1, 1, 0, 0}, 8);
   broken.receive(*channel_);
@@ -271,9 +267,7 @@ TEST_P(TcpInvited, RefusesAfterAFailure) {
 }
 
 TEST_P(TcpInvited, TakesNoInvitationWithoutAKey) {
-  open();
-  Message message({1, 0, 0, 0}, 8);
-  message.send(*channel_);
+  open_and_send();
   Greeting forged = invitation(), inverted = invitation();
   forged.key[15] ^= std::byte{1};
   inverted.from.low = 1;  // it would ask, and this process answer
@@ -283,59 +277,18 @@ TEST_P(TcpInvited, TakesNoInvitationWithoutAKey) {
     EXPECT_TRUE(wait_for(*endpoint_, [&] { return stranger.sent_away(); }));
   }
   Stranger peer(blob_.entries[0]);
-  peer.say(invitation(std::byte{3}));
-  const auto asked = hear(peer);
-  ASSERT_TRUE(asked);
-  expect_link(peer, *asked);
+  expect_link(peer, std::byte{3});
 }
 
 INSTANTIATE_TEST_SUITE_P(Proofs, TcpInvited, testing::Bool());
 
 // An endpoint that answers, and its simulated peer, which it invites.
-class TcpInvites : public testing::TestWithParam<bool> {
+class TcpInvites : public TcpPlayedListener, public testing::WithParamInterface<bool> {
  protected:
-  TcpInvites()
-      : listener_(std::move(*listen_on(loopback(), {}))),
-        endpoint_(tcp(options_)(Ranks::process(1))),
-        blob_(address_of(*endpoint_)) {
-    AddressBlob mine{0, key_, {{loopback(), 8, listener_.port}}};
-    if (options_.prover) {
-      mine.proves = true;
-      mine.public_key = options_.prover->public_key();
-    }
-    auto opened =
-        endpoint_->open({Ranks::process(0), 1}, {Ranks::process(0), mine.encode(), "rank 0"});
-    EXPECT_TRUE(opened.ok());
-    channel_ = std::move(*opened);
-  }
-  // The endpoint's next connection, and its invitation.
-  Socket accept(Greeting* heard) {
-    Socket accepted;
-    std::byte bytes[Greeting::bytes_with_proof];
-    EXPECT_TRUE(wait_for(
-        *endpoint_, [&] { return bool(accepted = std::move(*accept_from(listener_.socket))); }));
-    const auto size = static_cast<ssize_t>(options_.prover ? sizeof(bytes) : Greeting::bytes);
-    EXPECT_TRUE(wait_for(*endpoint_, [&] {
-      return recv(accepted.fd(), bytes, sizeof(bytes), MSG_DONTWAIT) == size;
-    }));
-    EXPECT_TRUE(heard->decode(bytes));
-    return accepted;
-  }
-  PairKey pair_key() const {
-    return *options_.prover->agree(Ranks::process(0), Ranks::process(1), blob_.public_key);
-  }
-
-  const TcpOptions options_ = options_for(GetParam());
-  const Key key_{std::byte{42}};
-  Listener listener_;
-  std::unique_ptr<Endpoint> endpoint_;
-  const AddressBlob blob_;
-  std::unique_ptr<Channel> channel_;
+  TcpInvites() : TcpPlayedListener(options_for(GetParam()), 1, 0) { message_.send(*channel_); }
 };
 
 TEST_P(TcpInvites, AgainIfThatComesToNothing) {
-  Message message({1, 0, 0, 0}, 8);
-  message.send(*channel_);
   Greeting first, second;
   accept(&first).close();
   const Socket peer = accept(&second);
@@ -345,25 +298,14 @@ TEST_P(TcpInvites, AgainIfThatComesToNothing) {
     EXPECT_EQ(each.to, Ranks::process(0));
     EXPECT_TRUE(options_.prover || each.key == key_);
   }
-  EXPECT_FALSE(message.done());
+  EXPECT_FALSE(message_.done());
 }
 
 TEST_P(TcpInvites, NoMoreIfItIsRefused) {
-  Message message({1, 0, 0, 0}, 8);
-  message.send(*channel_);
   Greeting asked;
   const Socket peer = accept(&asked);
-  Greeting answer{wire_version, asked.to, asked.from, blob_.key, options_.window, asked.proves};
-  answer.refuses = true;
-  if (asked.proves) answer.key = *second_proof(*options_.prover, pair_key(), asked, answer);
-  std::byte bytes[Greeting::bytes_with_proof];
-  answer.encode(bytes);
-  ASSERT_EQ(send_all(peer, {bytes, answer.size()}), 0);
-  ASSERT_TRUE(wait_for(*endpoint_, [&] { return message.done(); }));
-  EXPECT_EQ(message.code(), Code::peer_lost);
-  EXPECT_NE(message.why().find("cannot connect to rank 0: it has given up its connection"),
-            std::string::npos)
-      << message.why();
+  say(peer, answer_to(asked, true));
+  expect_end(Code::peer_lost, "cannot connect to rank 0: it has given up its connection");
 }
 
 INSTANTIATE_TEST_SUITE_P(Proofs, TcpInvites, testing::Bool());

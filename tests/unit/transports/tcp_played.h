@@ -14,6 +14,7 @@
 #include "tests/unit/transports/tcp_rig.h"
 #include "transports/link/frame.h"
 #include "transports/tcp/greeting.h"
+#include "transports/tcp/proofs.h"
 #include "transports/tcp/socket.h"
 
 namespace sluice {
@@ -70,6 +71,17 @@ class Script {
   std::vector<std::byte> bytes_;
 };
 
+// What a simulated peer says of itself. It has the key pair of the endpoint, if that has one.
+inline AddressBlob played_address(const TcpOptions& options, uint64_t host, const Key& key,
+                                  std::vector<AddressBlob::Entry> entries) {
+  AddressBlob made{host, key, std::move(entries)};
+  if (options.prover) {
+    made.proves = true;
+    made.public_key = options.prover->public_key();
+  }
+  return made;
+}
+
 // An endpoint and its simulated peer: the process with the lower id, which connects.
 class TcpPlayed : public testing::Test {
  protected:
@@ -87,12 +99,7 @@ class TcpPlayed : public testing::Test {
     return std::move(*opened);
   }
   Peer peer() const {
-    AddressBlob mine{1, key_, entries_};
-    if (options_.prover) {
-      mine.proves = true;
-      mine.public_key = options_.prover->public_key();
-    }
-    return {Ranks::process(0), mine.encode(), "rank 0"};
+    return {Ranks::process(0), played_address(options_, 1, key_, entries_).encode(), "rank 0"};
   }
   Greeting greeting() const {
     return {wire_version, Ranks::process(0), Ranks::process(1), blob_.key, options_.window};
@@ -145,6 +152,78 @@ class TcpPlayed : public testing::Test {
   std::unique_ptr<Endpoint> endpoint_;
   const AddressBlob blob_;
   std::unique_ptr<Channel> channel_;
+};
+
+// An endpoint and its simulated peer, which listens: the endpoint connects.
+class TcpPlayedListener : public testing::Test {
+ protected:
+  // The endpoint is process `self`, 0 or 1, and the peer the other, on a host of that identity.
+  explicit TcpPlayedListener(const TcpOptions& options, uint64_t self = 0,
+                             uint64_t host = host_identity())
+      : options_(options),
+        endpoint_(tcp(options)(Ranks::process(self))),
+        blob_(address_of(*endpoint_)),
+        self_(Ranks::process(self)),
+        peer_(Ranks::process(1 - self)),
+        peer_name_(Ranks::label(1 - self)) {
+    const AddressBlob at = played_address(options_, host, key_, {{loopback(), 8, listener_.port}});
+    auto opened = endpoint_->open({Ranks::process(0), 1}, {peer_, at.encode(), peer_name_});
+    EXPECT_TRUE(opened.ok());
+    channel_ = std::move(*opened);
+  }
+
+  // The endpoint's next connection.
+  Socket accept() {
+    Socket accepted;
+    EXPECT_TRUE(wait_for(
+        *endpoint_, [&] { return bool(accepted = std::move(*accept_from(listener_.socket))); }));
+    return accepted;
+  }
+  // And what it says first.
+  Socket accept(Greeting* heard) {
+    Socket accepted = accept();
+    std::byte bytes[Greeting::bytes_with_proof];
+    const auto size = static_cast<ssize_t>(options_.prover ? sizeof(bytes) : Greeting::bytes);
+    EXPECT_TRUE(wait_for(*endpoint_, [&] {
+      return recv(accepted.fd(), bytes, sizeof(bytes), MSG_DONTWAIT) == size;
+    }));
+    EXPECT_TRUE(heard->decode(bytes));
+    return accepted;
+  }
+  PairKey pair_key() const { return *options_.prover->agree(peer_, self_, blob_.public_key); }
+  Greeting answer_to(const Greeting& asked, bool refuses = false) const {
+    Greeting made{wire_version, asked.to, asked.from, blob_.key, options_.window, asked.proves};
+    made.nonce[7] = std::byte{7};
+    made.refuses = refuses;
+    if (asked.proves) made.key = *second_proof(*options_.prover, pair_key(), asked, made);
+    return made;
+  }
+  static void say(const Socket& to, const Greeting& words) {
+    std::byte bytes[Greeting::most_bytes];
+    words.encode(bytes);
+    ASSERT_EQ(send_all(to, {bytes, words.size()}), 0);
+  }
+  bool ends() {
+    return wait_for(*endpoint_, [&] { return message_.done(); });
+  }
+  // It names the peer.
+  void expect_end(Code code, const std::string& why = "") {
+    ASSERT_TRUE(ends());
+    EXPECT_EQ(message_.code(), code);
+    for (const std::string& part : {peer_name_, why}) {
+      EXPECT_NE(message_.why().find(part), std::string::npos) << message_.why();
+    }
+  }
+
+  const TcpOptions options_;
+  const Key key_{std::byte{42}};
+  Listener listener_ = std::move(*listen_on(loopback(), {}));
+  std::unique_ptr<Endpoint> endpoint_;
+  const AddressBlob blob_;
+  const ProcessId self_, peer_;
+  const std::string peer_name_;
+  std::unique_ptr<Channel> channel_;
+  Message message_{{1, 0, 0, 0}, 8};
 };
 
 }  // namespace sluice

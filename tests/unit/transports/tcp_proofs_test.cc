@@ -26,6 +26,13 @@ class TcpProofs : public TcpProved {
   explicit TcpProofs(std::chrono::milliseconds limit = seconds(20))
       : TcpProved(with_prover(limit)) {}
   void SetUp() override { message_.receive(*channel_); }
+  // The last proof and the message come through.
+  void expect_heard(Answered& asking) {
+    prove(asking);
+    Script().add(data(8)).say(asking.peer);
+    ASSERT_TRUE(done_in(message_, seconds(5)));
+    EXPECT_TRUE(message_.ok() && message_.holds_pattern()) << message_.why();
+  }
   void expect_nothing_came() {
     EXPECT_FALSE(message_.done()) << message_.why();
     expect_welcome();
@@ -41,18 +48,12 @@ class TcpProofs : public TcpProved {
 };
 
 TEST_F(TcpProofs, LetAPeerIn) {
-  const Greeting words = asked();
-  Stranger peer(blob_.entries.front());
-  peer.say(words);
-  const auto answer = hear_answer(peer);
-  ASSERT_TRUE(answer);
-  EXPECT_EQ(answer->from, Ranks::process(1));
-  EXPECT_EQ(answer->to, Ranks::process(0));
-  EXPECT_EQ(answer->key, *second_proof(*options_.prover, pair_key(), words, *answer));
-  peer.say(last(words, *answer).data(), proof_bytes);
-  Script().add(data(8)).say(peer);
-  ASSERT_TRUE(done_in(message_, seconds(5)));
-  EXPECT_TRUE(message_.ok() && message_.holds_pattern()) << message_.why();
+  Answered asking = ask();
+  const Greeting& answer = asking.answer;
+  EXPECT_EQ(answer.from, Ranks::process(1));
+  EXPECT_EQ(answer.to, Ranks::process(0));
+  EXPECT_EQ(answer.key, *second_proof(*options_.prover, pair_key(), asking.words, answer));
+  expect_heard(asking);
 }
 
 // Nobody can connect then.
@@ -88,87 +89,93 @@ TEST_F(TcpProofs, DifferInEverythingThatTheyCover) {
   }
 }
 
-TEST_F(TcpProofs, NothingIsReadBeforeTheLast) {
-  const Greeting words = asked();
-  Stranger stranger(blob_.entries.front());
-  stranger.say(words);
-  const auto answer = hear_answer(stranger);
-  ASSERT_TRUE(answer);
-  Key wrong = last(words, *answer);
-  wrong[15] ^= std::byte{1};
-  stranger.say(wrong.data(), proof_bytes);
-  Script().add(data(8)).say(stranger);
-  progress_a_while();
-  EXPECT_TRUE(stranger.sent_away());
-  expect_nothing_came();
-}
-
-// All that a peer has sent, from the first byte on.
-TEST_F(TcpProofs, AReplayIsTurnedAway) {
-  const Greeting words = asked();
-  Key heard{};
-  {
-    Stranger peer(blob_.entries.front());
-    peer.say(words);
-    const auto answer = hear_answer(peer);
-    ASSERT_TRUE(answer);
-    heard = last(words, *answer);  // it never arrives
-  }
-  Stranger replay(blob_.entries.front());
-  replay.say(words);
-  replay.say(heard.data(), proof_bytes);
-  Script().add(data(8)).say(replay);
-  EXPECT_TRUE(hear_answer(replay));
-  progress_a_while();
-  EXPECT_TRUE(replay.sent_away());
-  expect_nothing_came();
-}
-
 // Whoever has only the greeting may come first, and stay: the peer gets in all the same.
 TEST_F(TcpProofs, ReplayedGreetingsDoNotKeepThePeerOut) {
   const Greeting words = asked();
-  std::vector<std::unique_ptr<Stranger>> replays;
-  for (int i = 0; i < 10; ++i) {
-    replays.push_back(std::make_unique<Stranger>(blob_.entries.front()));
-    replays.back()->say(words);
-    EXPECT_TRUE(hear_answer(*replays.back()));
-  }
+  std::vector<Answered> replays;
+  for (int i = 0; i < 10; ++i) replays.push_back(ask(words));
   expect_welcome();
 }
 
-TEST_F(TcpProofs, ReflectedProofsAreTurnedAway) {
-  const Greeting words = asked();
+// What is said in place of a peer's greeting and, unless that is null, of its last proof.
+class TcpImpostors;
+struct Impostor {
+  const char* name;
+  Greeting (*greets)(TcpImpostors&);
+  Key (*proves)(TcpImpostors&, const Greeting& words, const Greeting& answer) = nullptr;
+};
+
+class TcpImpostors : public TcpProofs, public testing::WithParamInterface<Impostor> {
+ public:
+  using TcpProofs::ask, TcpProofs::asked, TcpProofs::greeting, TcpProofs::last;
+  Greeting proved(Greeting words, const ProcessId& by) const {
+    words.key = *first_proof(*options_.prover, pair_key(by), words);
+    return words;
+  }
+  Key heard{};
+};
+
+using Test = TcpImpostors;
+constexpr Impostor impostors[] = {
+    {"AWrongLastProof", [](Test& test) { return test.asked(); },
+     [](Test& test, const Greeting& words, const Greeting& answer) {
+       Key wrong = test.last(words, answer);
+       wrong[15] ^= std::byte{1};
+       return wrong;
+     }},
+    // All that a peer has sent, from the first byte on; its last proof has never arrived.
+    {"AReplay",
+     [](Test& test) {
+       const auto first = test.ask();
+       test.heard = test.last(first.words, first.answer);
+       return first.words;
+     },
+     [](Test& test, const Greeting&, const Greeting&) { return test.heard; }},
+    {"TheAnswersProof", [](Test& test) { return test.asked(); },
+     [](Test&, const Greeting&, const Greeting& answer) { return answer.key; }},
+    {"TheAnswer", [](Test& test) { return test.ask().answer; }},
+    {"TheAnswerTurned",
+     [](Test& test) {
+       Greeting answer = test.ask().answer;
+       std::swap(answer.from, answer.to);
+       return answer;
+     }},
+    {"AGreetingToAnother",
+     [](Test& test) {
+       Greeting words = test.asked();
+       words.to.low += 5;
+       return test.proved(words, words.from);
+     }},
+    {"AProofByAnother", [](Test& test) { return test.proved(test.asked(), Ranks::process(2)); }},
+    {"AChangedGreeting",
+     [](Test& test) {
+       Greeting words = test.asked();
+       words.window += 1;
+       return words;
+     }},
+    // Whoever listens may have heard it: this process says it to peers that cannot prove.
+    {"TheKeyAlone", [](Test& test) { return test.greeting(); }},
+};
+
+// No message that follows is read, and the peer gets in all the same.
+TEST_P(TcpImpostors, AreTurnedAway) {
+  const Greeting words = GetParam().greets(*this);
   Stranger stranger(blob_.entries.front());
   stranger.say(words);
-  const auto answer = hear_answer(stranger);
-  ASSERT_TRUE(answer);
-  stranger.say(answer->key.data(), proof_bytes);  // in place of the last proof
+  if (GetParam().proves != nullptr) {
+    const auto answer = hear_answer(stranger);
+    ASSERT_TRUE(answer);
+    stranger.say(GetParam().proves(*this, words, *answer).data(), proof_bytes);
+  }
+  // After a greeting with a wrong proof nothing is said: the greeting alone must end it.
+  const bool goes_on = GetParam().proves != nullptr || !words.proves;
+  if (goes_on) Script().add(data(8)).say(stranger);
   EXPECT_TRUE(is_turned_away(stranger));
-  Greeting back = *answer;  // the endpoint's own greeting
-  Stranger other(blob_.entries.front());
-  other.say(back);
-  EXPECT_TRUE(is_turned_away(other));
-  std::swap(back.from, back.to);
-  Stranger turned(blob_.entries.front());
-  turned.say(back);
-  EXPECT_TRUE(is_turned_away(turned));
+  expect_nothing_came();
 }
 
-TEST_F(TcpProofs, ForOthersAreTurnedAway) {
-  Greeting other = asked();
-  other.to.low += 5;
-  other.key = *first_proof(*options_.prover, pair_key(), other);
-  Greeting foreign = asked();
-  foreign.key = *first_proof(*options_.prover, pair_key(Ranks::process(2)), foreign);
-  Greeting changed = asked();
-  changed.window += 1;
-  for (const Greeting& each : {other, foreign, changed}) {
-    Stranger stranger(blob_.entries.front());
-    stranger.say(each);
-    EXPECT_TRUE(is_turned_away(stranger));
-  }
-  expect_welcome();
-}
+INSTANTIATE_TEST_SUITE_P(By, TcpImpostors, testing::ValuesIn(impostors),
+                         [](const auto& row) { return std::string(row.param.name); });
 
 TEST_F(TcpProofs, CutShortLetNobodyIn) {
   for (const size_t size : {1, 15, 16, 17, 71, 72, 73, 87}) {
@@ -177,12 +184,8 @@ TEST_F(TcpProofs, CutShortLetNobodyIn) {
     progress_a_while();
   }
   for (const size_t size : {0, 1, 15}) {
-    const Greeting words = asked();
-    Stranger stranger(blob_.entries.front());
-    stranger.say(words);
-    const auto answer = hear_answer(stranger);
-    ASSERT_TRUE(answer);
-    if (size > 0) stranger.say(last(words, *answer).data(), size);
+    Answered asking = ask();
+    if (size > 0) asking.peer.say(last(asking.words, asking.answer).data(), size);
     progress_a_while();
   }
   expect_nothing_came();
@@ -210,17 +213,6 @@ TEST_F(TcpProofs, OneByteAtATime) {
   EXPECT_TRUE(message.ok()) << message.why();
 }
 
-// Whoever listens may have heard that key, which this process says to peers that cannot prove.
-TEST_F(TcpProofs, AreNotReplacedByTheKey) {
-  Stranger stranger(blob_.entries.front());
-  stranger.say(greeting());
-  Script().add(data(8)).say(stranger);
-  progress_a_while();
-  EXPECT_TRUE(stranger.sent_away());
-  expect_nothing_came();
-}
-
-// Nor are they replaced by another process's.
 TEST_F(TcpProofs, OfPeersThatHaveNoneAreTurnedAway) {
   const Peer plain{{0x5150, 3}, AddressBlob{1, key_, {}}.encode(), "process 3"};
   auto channel = endpoint_->open(team_, plain);
@@ -294,16 +286,14 @@ TEST_F(TcpProofs, AfterAFailureAreAnsweredWithARefusal) {
   const auto channel = endpoint_->open(team_, other);
   Message awaited({1, 1, 0, 0}, 8);
   awaited.receive(**channel);
-  const Greeting words = asked();
-  Stranger again(blob_.entries.front()), forged(blob_.entries.front());
-  again.say(words);
-  const auto answer = hear_answer(again);
-  ASSERT_TRUE(answer);
-  EXPECT_TRUE(answer->refuses);
-  EXPECT_EQ(answer->key, *second_proof(*options_.prover, pair_key(), words, *answer));
+  Stranger forged(blob_.entries.front());
+  const Answered again = ask();
+  EXPECT_TRUE(again.answer.refuses);
+  EXPECT_EQ(again.answer.key,
+            *second_proof(*options_.prover, pair_key(), again.words, again.answer));
   char byte;
-  EXPECT_EQ(recv(again.fd(), &byte, 1, 0), 0);
-  Greeting changed = words;
+  EXPECT_EQ(recv(again.peer.fd(), &byte, 1, 0), 0);
+  Greeting changed = again.words;
   changed.nonce[3] ^= std::byte{1};
   forged.say(changed);
   EXPECT_TRUE(wait_for(
@@ -332,10 +322,8 @@ class TcpSlowProofs : public TcpProofs {
 
 TEST_F(TcpSlowProofs, HaveADeadline) {
   testing::internal::CaptureStderr();
-  Stranger stranger(blob_.entries.front());
-  stranger.say(asked());
-  EXPECT_TRUE(hear_answer(stranger));
-  EXPECT_TRUE(is_turned_away(stranger));
+  Answered asking = ask();
+  EXPECT_TRUE(is_turned_away(asking.peer));
   EXPECT_NE(testing::internal::GetCapturedStderr().find("the connection from 127.0.0.1 sent a "
                                                         "greeting, but no valid proof after it, "
                                                         "and was turned away; 1 so far"),
@@ -344,11 +332,7 @@ TEST_F(TcpSlowProofs, HaveADeadline) {
 
 // As a peer does that ended while it waited for the answer. It does not come again.
 TEST_F(TcpSlowProofs, WhoLeavesBeforeTheLastIsNotAwaitedForEver) {
-  {
-    Stranger peer(blob_.entries.front());
-    peer.say(asked());
-    EXPECT_TRUE(hear_answer(peer));
-  }
+  (void)ask();
   ASSERT_TRUE(done_in(message_, seconds(30)));
   EXPECT_EQ(message_.code(), Code::peer_lost);
   EXPECT_NE(message_.why().find("ended before it had proved itself"), std::string::npos)
@@ -368,82 +352,21 @@ TEST_F(TcpBusy, APeerThatWaitedLongIsLetIn) {
   std::this_thread::sleep_for(std::chrono::milliseconds(1600));
   const auto answer = hear_answer(peer);
   ASSERT_TRUE(answer);
-  peer.say(last(words, *answer).data(), proof_bytes);
-  Script().add(data(8)).say(peer);
-  ASSERT_TRUE(done_in(message_, seconds(5)));
-  EXPECT_TRUE(message_.ok() && message_.holds_pattern()) << message_.why();
+  Answered asking{words, std::move(peer), *answer};
+  expect_heard(asking);
 }
 
 // This process connects; the test plays the process that accepts.
-class TcpAsks : public testing::Test {
+class TcpAsks : public TcpPlayedListener {
  protected:
-  TcpAsks() : endpoint_(tcp(options_)(Ranks::process(0))) {
-    IpAddress loopback;
-    parse_ip("127.0.0.1", &loopback);
-    auto listener = listen_on(loopback, {});
-    EXPECT_TRUE(listener.ok());
-    listener_ = std::move(*listener);
-    const AddressBlob blob{host_identity(),
-                           key_,
-                           {{loopback, 8, listener_.port}},
-                           true,
-                           options_.prover->public_key()};
-    auto opened =
-        endpoint_->open({Ranks::process(0), 1}, {Ranks::process(1), blob.encode(), "rank 1"});
-    EXPECT_TRUE(opened.ok());
-    channel_ = std::move(*opened);
-  }
+  TcpAsks() : TcpPlayedListener(with_prover()) {}
   int& lacks() { return dynamic_cast<const PoorProver&>(*options_.prover).lacks; }
-  // The next connection, and its greeting.
-  Socket accept(Greeting* asked) {
-    Socket accepted;
-    std::byte bytes[Greeting::bytes_with_proof];
-    EXPECT_TRUE(wait_for(
-        *endpoint_, [&] { return bool(accepted = std::move(*accept_from(listener_.socket))); },
-        seconds(5)));
-    EXPECT_TRUE(wait_for(
-        *endpoint_,
-        [&] { return recv(accepted.fd(), bytes, sizeof(bytes), MSG_DONTWAIT) == sizeof(bytes); },
-        seconds(5)));
-    EXPECT_TRUE(asked->decode(bytes));
-    return accepted;
-  }
   // The first connection, made to send a message.
   Socket accept_first() {
     message_.fill().send(*channel_);
     return accept(&asked_);
   }
-  bool ends() {
-    return wait_for(
-        *endpoint_, [&] { return message_.done(); }, seconds(5));
-  }
-  void expect_end(Code code, const std::string& why) {
-    ASSERT_TRUE(ends());
-    EXPECT_EQ(message_.code(), code);
-    EXPECT_NE(message_.why().find(why), std::string::npos) << message_.why();
-  }
-  Greeting answer_to(const Greeting& asked) const {
-    Greeting made{wire_version, asked.to, asked.from, {}, options_.window, true};
-    made.nonce[7] = std::byte{7};
-    made.key = *second_proof(*options_.prover, pair_key(), asked, made);
-    return made;
-  }
-  PairKey pair_key() const {
-    const Prover& prover = *options_.prover;
-    return *prover.agree(Ranks::process(1), Ranks::process(0), prover.public_key());
-  }
-  static void say(const Socket& to, const Greeting& words) {
-    std::byte bytes[Greeting::bytes_with_proof];
-    words.encode(bytes);
-    ASSERT_EQ(send_all(to, bytes), 0);
-  }
 
-  const TcpOptions options_ = with_prover();
-  const Key key_{std::byte{42}};
-  std::unique_ptr<Endpoint> endpoint_;
-  Listener listener_;
-  std::unique_ptr<Channel> channel_;
-  Message message_{{1, 0, 0, 0}, 8};
   Greeting asked_;
 };
 
@@ -472,10 +395,7 @@ TEST_F(TcpAsks, AndTellsAWrongAnswer) {
 
 TEST_F(TcpAsks, NoMoreIfItIsRefused) {
   const Socket peer = accept_first();
-  Greeting answer = answer_to(asked_);
-  answer.refuses = true;
-  answer.key = *second_proof(*options_.prover, pair_key(), asked_, answer);
-  say(peer, answer);
+  say(peer, answer_to(asked_, true));
   expect_end(Code::peer_lost, "it has given up its connection to this process");
 }
 
@@ -514,19 +434,13 @@ TEST_F(TcpAsks, IsNotRefusedByOthers) {
   expect_end(Code::peer_lost, "another process is there");
 }
 
-TEST_F(TcpAsks, AgainIfItIsTurnedAway) {
-  accept_first().close();
-  Greeting second;
-  const Socket peer = accept(&second);
-  say(peer, answer_to(second));
-  EXPECT_TRUE(ends());
-  EXPECT_TRUE(message_.ok()) << message_.why();
-}
+// Whether it has been answered: the accepting side had waited for the proof too long when this
+// process read the answer.
+class TcpAsksAgain : public TcpAsks, public testing::WithParamInterface<bool> {};
 
-// The accepting side had waited for the proof too long when this process read the answer.
-TEST_F(TcpAsks, AgainIfItsProofComesTooLate) {
+TEST_P(TcpAsksAgain, IfItIsTurnedAway) {
   Socket tired = accept_first();
-  say(tired, answer_to(asked_));
+  if (GetParam()) say(tired, answer_to(asked_));
   Greeting second;
   tired.close();
   const Socket peer = accept(&second);
@@ -534,6 +448,8 @@ TEST_F(TcpAsks, AgainIfItsProofComesTooLate) {
   EXPECT_TRUE(ends());
   EXPECT_TRUE(message_.ok()) << message_.why();
 }
+
+INSTANTIATE_TEST_SUITE_P(BeforeAndAfterTheAnswer, TcpAsksAgain, testing::Bool());
 
 TEST_F(TcpAsks, UntilNobodyListens) {
   Socket peer = accept_first();

@@ -49,6 +49,24 @@ class TcpProved : public TcpPlayed {
   Key last(const Greeting& asked, const Greeting& answer) const {
     return *last_proof(*options_.prover, pair_key(), asked, answer);
   }
+  // A connection that has said `words`, and been answered.
+  struct Answered {
+    Greeting words;
+    Stranger peer;
+    Greeting answer;
+  };
+  Answered ask(const Greeting& words) {
+    Answered made{words, Stranger(blob_.entries.front()), {}};
+    made.peer.say(words);
+    const auto answer = hear_answer(made.peer);
+    EXPECT_TRUE(answer);
+    if (answer) made.answer = *answer;
+    return made;
+  }
+  Answered ask() { return ask(asked()); }
+  void prove(Answered& asking) {
+    asking.peer.say(last(asking.words, asking.answer).data(), proof_bytes);
+  }
   // All that a peer does before its frames.
   void introduce(Stranger& peer) {
     const Greeting words = asked();

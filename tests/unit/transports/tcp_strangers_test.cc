@@ -192,54 +192,55 @@ TEST_P(TcpDeath, WithoutGoodbyeIsNoticedAtOnce) {
 
 INSTANTIATE_TEST_SUITE_P(Cut, TcpDeath, testing::Values(0, 20, Frame::bytes, Frame::bytes + 50));
 
-TEST_F(TcpPlayed, AnotherWindowIsNamed) {
-  Greeting other = greeting();
-  other.window = 4711;
-  Stranger peer(blob_.entries[0]);
-  peer.say(other);
-  Message message({1, 0, 0, 0}, 4);
-  message.receive(*channel_);
-  ASSERT_TRUE(done_in(message, seconds(5)));
-  EXPECT_EQ(message.code(), Code::mismatch);
-  EXPECT_NE(message.why().find("4711"), std::string::npos) << message.why();
-  EXPECT_NE(message.why().find(std::to_string(TcpOptions().window)), std::string::npos);
+// A greeting with that version and window and what follows it end the link, with these words.
+struct Breach {
+  const char* name;
+  uint16_t version;
+  uint64_t window;
+  std::string then;
+  Code code;
+  std::vector<std::string> words;
+};
+
+std::string bytes_of(const Frame& frame) {
+  std::byte bytes[Frame::bytes];
+  frame.encode(bytes);
+  return {reinterpret_cast<const char*>(bytes), sizeof(bytes)};
 }
 
-TEST_F(TcpPlayed, AnotherVersionIsNamedOnBothSides) {
-  Greeting other = greeting();
-  other.version = 99;
+const size_t usual = TcpOptions().window;
+const Frame too_long{FrameType::data,        true,         static_cast<uint32_t>(usual),
+                     {Ranks::process(0), 1}, {1, 0, 0, 0}, 0};
+const Breach breaches[] = {
+    {"AnotherWindow", wire_version, 4711, "", Code::mismatch, {"4711", std::to_string(usual)}},
+    {"AnotherVersion", 99, usual, "", Code::mismatch, {"99"}},
+    {"MoreThanTheWindow", wire_version, usual, bytes_of(too_long), Code::internal, {"window"}},
+    {"NoFrame", wire_version, usual, std::string(Frame::bytes, 'x'), Code::internal, {}},
+};
+
+class TcpBreaches : public TcpPlayed, public testing::WithParamInterface<Breach> {};
+
+TEST_P(TcpBreaches, EndTheLink) {
+  const Breach& breach = GetParam();
+  Greeting words = greeting();
+  words.version = breach.version;
+  words.window = breach.window;
   Stranger peer(blob_.entries[0]);
-  peer.say(other);
-  Message message({1, 0, 0, 0}, 4);
+  peer.say(words);
+  if (!breach.then.empty()) peer.say(breach.then.data(), breach.then.size());
+  Message message({2, 0, 0, 0}, 4);
   message.receive(*channel_);
   ASSERT_TRUE(done_in(message, seconds(5)));
-  EXPECT_EQ(message.code(), Code::mismatch);
-  EXPECT_NE(message.why().find("99"), std::string::npos) << message.why();
-  std::byte answer[Greeting::bytes];
+  EXPECT_EQ(message.code(), breach.code);
+  for (const std::string& word : breach.words) {
+    EXPECT_NE(message.why().find(word), std::string::npos) << message.why();
+  }
+  std::byte answer[Greeting::bytes];  // which tells the peer
   ASSERT_EQ(recv(peer.fd(), answer, sizeof(answer), MSG_WAITALL), ssize_t{Greeting::bytes});
 }
 
-TEST_F(TcpPlayed, MoreThanTheWindowIsRefused) {
-  Stranger peer(blob_.entries[0]);
-  peer.say(greeting());
-  Message message({2, 0, 0, 0}, 4);
-  message.receive(*channel_);
-  say(peer, data(static_cast<uint32_t>(TcpOptions().window)));
-  ASSERT_TRUE(done_in(message, seconds(5)));
-  EXPECT_EQ(message.code(), Code::internal);
-  EXPECT_NE(message.why().find("window"), std::string::npos) << message.why();
-}
-
-TEST_F(TcpPlayed, WhatIsNoFrameEndsTheLink) {
-  Stranger peer(blob_.entries[0]);
-  peer.say(greeting());
-  Message message({2, 0, 0, 0}, 4);
-  message.receive(*channel_);
-  const std::vector<char> rubbish(Frame::bytes, 'x');
-  peer.say(rubbish.data(), rubbish.size());
-  ASSERT_TRUE(done_in(message, seconds(5)));
-  EXPECT_EQ(message.code(), Code::internal);
-}
+INSTANTIATE_TEST_SUITE_P(By, TcpBreaches, testing::ValuesIn(breaches),
+                         [](const auto& row) { return std::string(row.param.name); });
 
 TEST_F(TcpPlayed, OddBytesAtATime) {
   Stranger peer(blob_.entries[0]);
@@ -438,52 +439,20 @@ TEST_F(TcpPlayed, AFailedSendDoesNotHideWhatCame) {
 }
 
 // The peer's address now belongs to another program, or to none.
-class TcpWrongNumber : public testing::Test {
+class TcpWrongNumber : public TcpPlayedListener {
  protected:
-  explicit TcpWrongNumber(const TcpOptions& options = {})
-      : endpoint_(tcp(options)(Ranks::process(0))) {
-    IpAddress loopback;
-    parse_ip("127.0.0.1", &loopback);
-    auto listener = listen_on(loopback, {});
-    EXPECT_TRUE(listener.ok());
-    listener_ = std::move(*listener);
-    const AddressBlob blob{host_identity(), {}, {{loopback, 8, listener_.port}}};
-    auto opened =
-        endpoint_->open({Ranks::process(0), 1}, {Ranks::process(1), blob.encode(), "rank 1"});
-    EXPECT_TRUE(opened.ok());
-    channel_ = std::move(*opened);
-  }
-  void expect_end(Code code, const std::string& why = "") {
-    EXPECT_TRUE(wait_for(
-        *endpoint_, [&] { return message_.done(); }, seconds(5)));
-    EXPECT_EQ(message_.code(), code);
-    for (const std::string& part : {std::string("rank 1"), why}) {
-      EXPECT_NE(message_.why().find(part), std::string::npos) << message_.why();
-    }
-  }
+  explicit TcpWrongNumber(const TcpOptions& options = {}) : TcpPlayedListener(options) {}
   // Accepts the connection that a message needs.
   Socket answer() {
     message_.receive(*channel_);
-    Socket accepted;
-    wait_for(
-        *endpoint_, [&] { return bool(accepted = std::move(*accept_from(listener_.socket))); },
-        seconds(5));
-    return accepted;
+    return accept();
   }
-
-  std::unique_ptr<Endpoint> endpoint_;
-  Listener listener_;
-  std::unique_ptr<Channel> channel_;
-  Message message_{{1, 0, 0, 0}, 4};
 };
 
 TEST_F(TcpWrongNumber, Refused) {
   listener_.socket.close();
   message_.receive(*channel_);
-  expect_end(Code::peer_lost);
-  EXPECT_NE(message_.why().find("127.0.0.1:" + std::to_string(listener_.port) + " over lo"),
-            std::string::npos)
-      << message_.why();
+  expect_end(Code::peer_lost, "127.0.0.1:" + std::to_string(listener_.port) + " over lo");
   EXPECT_NE(message_.why().find("refused"), std::string::npos) << message_.why();
 }
 
@@ -495,21 +464,18 @@ class TcpNoAnswer : public TcpWrongNumber {
 TEST_F(TcpNoAnswer, WithinTheDeadline) {
   // A full backlog drops connection attempts, like a firewall.
   ASSERT_EQ(listen(listener_.socket.fd(), 0), 0);
-  IpAddress loopback;
-  parse_ip("127.0.0.1", &loopback);
   std::vector<Socket> fillers;
-  const SocketAddress to = to_socket_address(loopback, listener_.port);
+  const SocketAddress to = to_socket_address(loopback(), listener_.port);
   for (int i = 0; i < 4; ++i) {
-    fillers.push_back(std::move(*make_socket(loopback, {})));
+    fillers.push_back(std::move(*make_socket(loopback(), {})));
     (void)!connect(fillers.back().fd(), reinterpret_cast<const sockaddr*>(&to.storage), to.size);
   }
   const auto begin = Clock::now();
   const Stopwatch watch;
   message_.receive(*channel_);
-  expect_end(Code::timeout);
+  expect_end(Code::timeout, "firewall");
   EXPECT_GE(Clock::now() - begin, milliseconds(290));
   EXPECT_TRUE(is_prompt(watch.elapsed(), seconds(2)));
-  EXPECT_NE(message_.why().find("firewall"), std::string::npos) << message_.why();
 }
 
 TEST_F(TcpWrongNumber, AnotherProgram) {
@@ -520,10 +486,7 @@ TEST_F(TcpWrongNumber, AnotherProgram) {
 
 TEST_F(TcpWrongNumber, WhoDoesNotKnowTheKey) {
   const Socket accepted = answer();
-  std::byte bytes[Greeting::bytes];
-  Greeting{wire_version, Ranks::process(1), Ranks::process(0), {}, TcpOptions().window}.encode(
-      bytes);
-  ASSERT_GT(send(accepted.fd(), bytes, sizeof(bytes), MSG_NOSIGNAL), 0);
+  say(accepted, {wire_version, peer_, self_, {}, options_.window});
   expect_end(Code::peer_lost);
 }
 
