@@ -31,6 +31,10 @@ class Setting {
   const char* const name_;
 };
 
+inline bool is_settled(ncclResult_t result) {
+  return result == ncclSuccess || result == ncclInProgress;
+}
+
 // A rank with a device, a context, a stream and a communicator of its own.
 class Rank {
  public:
@@ -72,6 +76,19 @@ class Rank {
     ncclResult_t state = ncclInternalError;
     EXPECT_EQ(ncclCommGetAsyncError(communicator, &state), ncclSuccess);
     return state;
+  }
+  void expect_in_progress(int polls = 1000) const {
+    for (int i = 0; i < polls; ++i) EXPECT_EQ(state(), ncclInProgress);
+  }
+  // In place, of int32 unless told otherwise. In its context.
+  ncclResult_t all_reduce(void* buffer, size_t count, ncclDataType_t type = ncclInt32,
+                          ncclRedOp_t operation = ncclSum) const {
+    return ncclAllReduce(buffer, buffer, count, type, operation, communicator, nccl_stream());
+  }
+  // And until it is on the stream, though other ranks may be missing.
+  void enqueue(void* buffer, size_t count) const {
+    in_context([&] { EXPECT_TRUE(is_settled(all_reduce(buffer, count))); });
+    while (state() == ncclInProgress) std::this_thread::yield();
   }
   bool is_stream_done() const {
     return in_context([this] { return cuStreamQuery(stream_); }) == CUDA_SUCCESS;
@@ -121,10 +138,6 @@ inline Ranks make_ranks(int count) {
   Ranks ranks;
   for (int i = 0; i < count; ++i) ranks.push_back(std::make_unique<Rank>(i));
   return ranks;
-}
-
-inline bool is_settled(ncclResult_t result) {
-  return result == ncclSuccess || result == ncclInProgress;
 }
 
 // Polls until no rank is in progress. The first error, if any.

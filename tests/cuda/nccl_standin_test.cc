@@ -14,6 +14,7 @@ namespace standin_nccl {
 namespace {
 
 using Ints = std::vector<int32_t>;
+using CudaStream = sluice::cuda::CUstream;
 
 // 100 * rank, 100 * rank + 1, ...
 Ints numbers(int rank, size_t count) {
@@ -61,12 +62,9 @@ TEST_P(Collectives, AllReduceAndReduce) {
                          rank.nccl_stream());
   });
   synchronize(ranks);
-  for (size_t i = 0; i < ranks.size(); ++i)
-    EXPECT_EQ(got(i, 4), [&] {
-      Ints all = sums(0, 3);
-      all.push_back(-1);
-      return all;
-    }());
+  Ints expected = sums(0, 3);
+  expected.push_back(-1);
+  for (size_t i = 0; i < ranks.size(); ++i) EXPECT_EQ(got(i, 4), expected);
   issue(ranks, [&](int i, Rank& rank) {
     return ncclReduce(source(i) + 1, i == 1 ? target(i) : nullptr, 2, ncclInt32, ncclMax, 1,
                       rank.communicator, rank.nccl_stream());
@@ -164,9 +162,7 @@ void try_type(const Ranks& ranks, ncclDataType_t type, const std::vector<Value>&
     std::vector<Value*> buffers;
     for (size_t i = 0; i < 3; ++i) buffers.push_back(ranks[i]->make(std::vector{operands[i]}));
     issue(ranks, [&](int i, Rank& rank) {
-      Value* const buffer = buffers[static_cast<size_t>(i)];
-      return ncclAllReduce(buffer, buffer, 1, type, operation, rank.communicator,
-                           rank.nccl_stream());
+      return rank.all_reduce(buffers[static_cast<size_t>(i)], 1, type, operation);
     });
     synchronize(ranks);
     for (size_t i = 0; i < 3; ++i) {
@@ -203,8 +199,7 @@ TEST_F(Arithmetic, RoundsAfterEachRankInTheirOrder) {
     std::vector<uint16_t*> buffers;
     for (size_t i = 0; i < 3; ++i) buffers.push_back(ranks[i]->make(std::vector{operands[i]}));
     issue(ranks, [&](int i, Rank& rank) {
-      uint16_t* const buffer = buffers[static_cast<size_t>(i)];
-      return ncclAllReduce(buffer, buffer, 1, type, ncclSum, rank.communicator, rank.nccl_stream());
+      return rank.all_reduce(buffers[static_cast<size_t>(i)], 1, type);
     });
     synchronize(ranks);
     return ranks[0]->read(buffers[0], 1)[0];
@@ -224,7 +219,7 @@ TEST_F(Init, EndsWhenAllHaveCome) {
   const Ranks ranks = make_ranks(2);
   const ncclUniqueId id = fresh_id();
   EXPECT_EQ(ranks[0]->init(id, 0, 2), ncclInProgress);
-  for (int i = 0; i < 1000; ++i) EXPECT_EQ(ranks[0]->state(), ncclInProgress);
+  ranks[0]->expect_in_progress();
   EXPECT_EQ(ranks[1]->init(id, 1, 2), ncclInProgress);
   EXPECT_EQ(settle(ranks), ncclSuccess);
   EXPECT_NE(access(id.internal, F_OK), 0) << "the file's name is gone";
@@ -240,9 +235,7 @@ TEST_F(Init, OfABlockingCommunicatorWaits) {
     EXPECT_EQ(rank.init(id, i, 2, true), ncclSuccess);
     int32_t* const buffer = rank.make(Ints{1 + i});
     rank.in_context([&] {
-      EXPECT_EQ(ncclAllReduce(buffer, buffer, 1, ncclInt32, ncclSum, rank.communicator,
-                              rank.nccl_stream()),
-                ncclSuccess);
+      EXPECT_EQ(rank.all_reduce(buffer, 1), ncclSuccess);
       EXPECT_EQ(cuStreamSynchronize(rank.stream()), CUDA_SUCCESS);
     });
     EXPECT_EQ(rank.read(buffer, 1), Ints{3});
@@ -258,7 +251,7 @@ TEST_F(Init, SaysThatItIsInProgressForAWhile) {
   const Setting polls("NCCL_STANDIN_POLLS", "1000000");
   const Ranks ranks = make_ranks(1);
   init(ranks);
-  for (int i = 0; i < 1000; ++i) EXPECT_EQ(ranks[0]->state(), ncclInProgress);
+  ranks[0]->expect_in_progress();
   abort_all(ranks);
 }
 
@@ -277,10 +270,7 @@ TEST_F(Init, HangsUntilAbort) {
     const Setting hangs("NCCL_STANDIN_INIT", what);
     const Ranks ranks = make_ranks(2);
     init(ranks);
-    for (int i = 0; i < 1000; ++i) {
-      EXPECT_EQ(ranks[0]->state(), ncclInProgress);
-      EXPECT_EQ(ranks[1]->state(), ncclInProgress);
-    }
+    for (const auto& rank : ranks) rank->expect_in_progress();
     abort_all(ranks);
   }
 }
@@ -314,10 +304,10 @@ class Jobs : public NcclStandIn {
       buffers.push_back(ranks[i]->make(Ints{1 + static_cast<int32_t>(i)}));
     }
   }
-  ncclResult_t reduce(int i, Rank& rank, ncclComm_t communicator) {
-    int32_t* const buffer = buffers[static_cast<size_t>(i)];
-    return ncclAllReduce(buffer, buffer, 1, ncclInt32, ncclSum, communicator, rank.nccl_stream());
+  ncclResult_t reduce(int i, const Rank& rank) const {
+    return rank.all_reduce(buffers[static_cast<size_t>(i)], 1);
   }
+  void enqueue(int i, const Rank& rank) const { rank.enqueue(buffers[static_cast<size_t>(i)], 1); }
   Ints values(const Ranks& ranks) const {
     Ints all;
     for (size_t i = 0; i < ranks.size(); ++i) all.push_back(ranks[i]->read(buffers[i], 1)[0]);
@@ -337,7 +327,7 @@ TEST_F(Jobs, GetOntoTheStreamLate) {
       Rank& rank = *ranks[static_cast<size_t>(i)];
       rank.in_context([&] {
         CUevent event = nullptr;
-        results += reduce(i, rank, rank.communicator) == ncclSuccess ? 1 : 0;
+        results += reduce(i, rank) == ncclSuccess ? 1 : 0;
         EXPECT_EQ(cuEventCreate(&event, 2), CUDA_SUCCESS);
         EXPECT_EQ(cuEventRecord(event, rank.stream()), CUDA_SUCCESS);
         EXPECT_EQ(cuEventSynchronize(event), CUDA_SUCCESS);
@@ -346,7 +336,7 @@ TEST_F(Jobs, GetOntoTheStreamLate) {
     }
     EXPECT_EQ(values(ranks), (turn == 0 ? Ints{1, 2} : Ints{3, 3}));
     for (const auto& rank : ranks) {
-      for (int i = 0; i < 3; ++i) EXPECT_EQ(rank->state(), ncclInProgress);
+      rank->expect_in_progress(3);
       EXPECT_EQ(rank->state(), ncclSuccess);
     }
     synchronize(ranks);
@@ -361,9 +351,7 @@ TEST_F(Jobs, WaitForAllRanks) {
   const Ranks ranks = connect(2);
   start(ranks);
   for (int i = 0; i < 2; ++i) {
-    Rank& rank = *ranks[static_cast<size_t>(i)];
-    rank.in_context([&] { EXPECT_TRUE(is_settled(reduce(i, rank, rank.communicator))); });
-    while (rank.state() == ncclInProgress) std::this_thread::yield();
+    enqueue(i, *ranks[static_cast<size_t>(i)]);
     if (i == 1) break;
     await_counter("nccl_running", 1);
     EXPECT_FALSE(ranks[0]->is_stream_done());
@@ -382,9 +370,7 @@ TEST_F(Jobs, OfTwoCommunicatorsInOtherOrdersHang) {
     for (const bool is_first : {true, false}) {
       for (int i = 0; i < 2; ++i) {
         const bool takes_one = is_same_order || i == 0 ? is_first : !is_first;
-        Rank& rank = *(takes_one ? one : two)[static_cast<size_t>(i)];
-        rank.in_context([&] { EXPECT_TRUE(is_settled(reduce(i, rank, rank.communicator))); });
-        while (rank.state() == ncclInProgress) std::this_thread::yield();
+        enqueue(i, *(takes_one ? one : two)[static_cast<size_t>(i)]);
       }
     }
     if (is_same_order) {
@@ -406,27 +392,24 @@ TEST_F(Jobs, OfTwoCommunicatorsInOtherOrdersHang) {
   }
 }
 
-class Mismatch : public Jobs, public testing::WithParamInterface<int> {};
+// What each of two ranks calls, and how many of them notice.
+struct Difference {
+  const char* name;
+  ncclResult_t (*calls)(int rank, void* at, ncclComm_t, CudaStream);
+  int notice = 2;
+};
+
+class Mismatch : public Jobs, public testing::WithParamInterface<Difference> {};
 
 TEST_P(Mismatch, HangsUntilAbort) {
   const Ranks ranks = connect(2);
   std::vector<int32_t*> memory;
   for (size_t i = 0; i < 2; ++i) memory.push_back(ranks[i]->make(Ints(4, 7)));
   issue(ranks, [&](int i, Rank& rank) {
-    int32_t* const at = memory[static_cast<size_t>(i)];
-    const int odd = i == 1 ? GetParam() : 0;
-    const ncclComm_t own = rank.communicator;
-    const auto stream = rank.nccl_stream();
-    if (odd == 1) return ncclReduce(at, at, 2, ncclInt32, ncclSum, 0, own, stream);
-    if (odd == 2) return ncclAllReduce(at, at, 1, ncclInt32, ncclSum, own, stream);
-    if (odd == 3) return ncclAllReduce(at, at, 2, ncclUint32, ncclSum, own, stream);
-    if (odd == 4) return ncclAllReduce(at, at, 2, ncclInt32, ncclMax, own, stream);
-    if (GetParam() == 5) return ncclBroadcast(at, at, 2, ncclInt32, i, own, stream);
-    if (GetParam() == 6 && i == 0) return ncclSend(at, 2, ncclInt32, 1, own, stream);
-    if (GetParam() == 6) return ncclRecv(at, 1, ncclInt32, 0, own, stream);
-    return ncclAllReduce(at, at, 2, ncclInt32, ncclSum, own, stream);
+    return GetParam().calls(i, memory[static_cast<size_t>(i)], rank.communicator,
+                            rank.nccl_stream());
   });
-  await_counter("nccl_mismatches", mismatches + (GetParam() == 6 ? 1 : 2));
+  await_counter("nccl_mismatches", mismatches + GetParam().notice);
   for (const auto& rank : ranks) {
     EXPECT_FALSE(rank->is_stream_done());
     EXPECT_EQ(rank->state(), ncclSuccess) << "nobody tells";
@@ -437,22 +420,46 @@ TEST_P(Mismatch, HangsUntilAbort) {
   EXPECT_EQ(standin_counter("nccl_jobs"), jobs);
 }
 
-// Kind, count, type, operation, root, and the count of a message.
-INSTANTIATE_TEST_SUITE_P(Of, Mismatch, testing::Range(1, 7));
+constexpr Difference differences[] = {
+    {"Kind",
+     [](int i, void* at, ncclComm_t own, CudaStream stream) {
+       return i == 0 ? ncclAllReduce(at, at, 2, ncclInt32, ncclSum, own, stream)
+                     : ncclReduce(at, at, 2, ncclInt32, ncclSum, 0, own, stream);
+     }},
+    {"Count",
+     [](int i, void* at, ncclComm_t own, CudaStream stream) {
+       return ncclAllReduce(at, at, i == 0 ? 2 : 1, ncclInt32, ncclSum, own, stream);
+     }},
+    {"Type",
+     [](int i, void* at, ncclComm_t own, CudaStream stream) {
+       return ncclAllReduce(at, at, 2, i == 0 ? ncclInt32 : ncclUint32, ncclSum, own, stream);
+     }},
+    {"Operation",
+     [](int i, void* at, ncclComm_t own, CudaStream stream) {
+       return ncclAllReduce(at, at, 2, ncclInt32, i == 0 ? ncclSum : ncclMax, own, stream);
+     }},
+    {"Root", [](int i, void* at, ncclComm_t own,
+                CudaStream stream) { return ncclBroadcast(at, at, 2, ncclInt32, i, own, stream); }},
+    {"CountOfAMessage",
+     [](int i, void* at, ncclComm_t own, CudaStream stream) {
+       return i == 0 ? ncclSend(at, 2, ncclInt32, 1, own, stream)
+                     : ncclRecv(at, 1, ncclInt32, 0, own, stream);
+     },
+     1},
+};
+INSTANTIATE_TEST_SUITE_P(Of, Mismatch, testing::ValuesIn(differences),
+                         [](const auto& row) { return std::string(row.param.name); });
 
 TEST_F(Jobs, FailAtTheGivenNumber) {
   const Setting second("NCCL_STANDIN_ERROR", "2:1");
   const Ranks ranks = connect(2);
   start(ranks);
-  const auto both = [&] {
-    issue(ranks, [&](int i, Rank& rank) { return reduce(i, rank, rank.communicator); });
-  };
-  both();
+  issue(ranks, [&](int i, Rank& rank) { return reduce(i, rank); });
   synchronize(ranks);
   EXPECT_EQ(values(ranks), (Ints{3, 3}));
   for (int i = 0; i < 2; ++i) {
     Rank& rank = *ranks[static_cast<size_t>(i)];
-    rank.in_context([&] { EXPECT_TRUE(is_settled(reduce(i, rank, rank.communicator))); });
+    rank.in_context([&] { EXPECT_TRUE(is_settled(reduce(i, rank))); });
   }
   while (is_settled(ranks[1]->state())) (void)ranks[0]->state();
   EXPECT_EQ(ranks[1]->state(), ncclSystemError);
@@ -469,8 +476,7 @@ TEST_F(Jobs, OfAnAbortedRankEndButAbortWaitsForAllRanks) {
   const Ranks ranks = connect(2);
   start(ranks);
   Rank& rank = *ranks[0];
-  rank.in_context([&] { EXPECT_TRUE(is_settled(reduce(0, rank, rank.communicator))); });
-  while (rank.state() == ncclInProgress) std::this_thread::yield();
+  enqueue(0, rank);
   std::atomic<bool> has_returned{false};
   std::thread aborting([&] {
     EXPECT_EQ(ncclCommAbort(rank.communicator), ncclSuccess);
@@ -488,11 +494,9 @@ TEST_F(Jobs, EndBeforeFinalizeDoes) {
   const Ranks ranks = connect(2);
   start(ranks);
   standin_hold();
-  issue(ranks, [&](int i, Rank& rank) { return reduce(i, rank, rank.communicator); });
+  issue(ranks, [&](int i, Rank& rank) { return reduce(i, rank); });
   for (const auto& each : ranks) EXPECT_EQ(ncclCommFinalize(each->communicator), ncclInProgress);
-  for (int i = 0; i < 1000; ++i) {
-    for (const auto& each : ranks) EXPECT_EQ(each->state(), ncclInProgress);
-  }
+  for (const auto& each : ranks) each->expect_in_progress();
   standin_release();
   EXPECT_EQ(settle(ranks), ncclSuccess);
   EXPECT_EQ(standin_counter("nccl_jobs"), jobs + 2);
@@ -502,7 +506,7 @@ TEST_F(Jobs, EndBeforeFinalizeDoes) {
 TEST_F(Jobs, OfOtherRanksMayFollowUntilTheyFinalizeToo) {
   const Ranks ranks = connect(2);
   EXPECT_EQ(ncclCommFinalize(ranks[0]->communicator), ncclInProgress);
-  for (int i = 0; i < 1000; ++i) EXPECT_EQ(ranks[0]->state(), ncclInProgress);
+  ranks[0]->expect_in_progress();
   EXPECT_EQ(ncclCommFinalize(ranks[1]->communicator), ncclInProgress);
   EXPECT_EQ(settle(ranks), ncclSuccess);
   for (const auto& each : ranks) EXPECT_EQ(ncclCommDestroy(each->communicator), ncclSuccess);
@@ -582,10 +586,7 @@ TEST(NcclProcess, IsARank) {
   ASSERT_EQ(own[0]->init(id, std::atoi(number), 2), ncclInProgress);
   EXPECT_EQ(settle(own), ncclSuccess);
   int32_t* const buffer = own[0]->make(Ints{1 + std::atoi(number)});
-  issue(own, [&](int, Rank& rank) {
-    return ncclAllReduce(buffer, buffer, 1, ncclInt32, ncclSum, rank.communicator,
-                         rank.nccl_stream());
-  });
+  issue(own, [&](int, Rank& rank) { return rank.all_reduce(buffer, 1); });
   synchronize(own);
   EXPECT_EQ(own[0]->read(buffer, 1), Ints{3});
   disconnect(own);
