@@ -57,20 +57,17 @@ class Broken : public testing::TestWithParam<std::tuple<Kind, size_t>> {
     ASSERT_TRUE(is_at_rest());
   }
   static bool is_upgraded() { return kind() >= Kind::shm; }
-  // As ranks that sleep do from time to time, until those that can have closed their end. (They
-  // look ten times a second.)
-  void let_both_look(Break how) {
-    const size_t left = descriptors().size() - (how == Break::reset ? 2 : 1);
-    for (int i = 0; i < 5 && descriptors().size() > left; ++i) {
+  // As ranks that sleep do from time to time.
+  void let_both_look() {
+    for (int i = 0; i < 5; ++i) {
       std::this_thread::sleep_for(milliseconds(110));
       look_once();
     }
   }
   void let_look(size_t rank) {
-    const size_t left = descriptors().size() - 1;
-    for (int i = 0; i < 5 && descriptors().size() > left; ++i) {
-      std::this_thread::sleep_for(milliseconds(110));
-      for (int turn = 0; turn < 3; ++turn) ranks_.at(rank).wait(milliseconds(1));
+    for (int i = 0; i < 15; ++i) {
+      if (i % 3 == 0) std::this_thread::sleep_for(milliseconds(110));
+      ranks_.at(rank).wait(milliseconds(1));
     }
   }
   // To where that rank listens.
@@ -127,7 +124,7 @@ TEST_P(Broken, BetweenCallsNobodyNotices) {
     for (const size_t bytes : {8, 100'000}) {
       SCOPED_TRACE(static_cast<int>(how));
       ASSERT_TRUE(breaker_.hit(ranks_, side(), how));
-      if (is_upgraded()) let_both_look(how);
+      if (is_upgraded()) let_both_look();
       if (how != Break::reset) {
         Messages first;
         add(first, {++call, 0, 0, 0}, bytes).receive(ranks_.channel(1 - side(), side()));
@@ -343,7 +340,7 @@ TEST_P(Broken, AWaitThatLosesNoByteGoesOn) {
     add(second, {call, 0, 0, 0}, 5000).receive(ranks_.channel(aware, other));
     settle();
     ASSERT_TRUE(breaker_.hit(ranks_, aware, how));
-    if (is_upgraded()) let_both_look(how);
+    if (is_upgraded()) let_both_look();
     for (int i = 0; i < 20; ++i) ranks_.progress();
     add(first, {call, 0, 0, 0}, 5000).fill().send(ranks_.channel(aware, other));
     EXPECT_EQ(outcome(first), "");

@@ -126,7 +126,7 @@ TcpOptions options_of(Kind kind) {
   TcpOptions made;
   made.interfaces = "127.0.0.0/8";
   made.dial_after = milliseconds(20);
-  made.connect_timeout = seconds(1);
+  made.connect_timeout = seconds(2);
   if (has_tls(kind)) {
     made.prover = tls_prover();
     made.filter = tls_filters();

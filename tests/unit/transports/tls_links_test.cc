@@ -71,7 +71,7 @@ TEST_F(TlsDeadlines, EndsAHandshakeThatStalls) {
   Stranger peer(blob_.entries.front());
   introduce(peer);
   EXPECT_FALSE(wait_for(
-      *endpoint_, [&] { return message.done(); }, std::chrono::seconds(1)))
+      *endpoint_, [&] { return message.done(); }, std::chrono::seconds(2)))
       << message.why();
   peer.say("\x16\x03\x01", 3);
   ASSERT_TRUE(done_in(message, std::chrono::seconds(20)));
