@@ -76,7 +76,8 @@ class ConduitStack {
     reset_when_closed(socket_, true);
     socket_.close();
   }
-  // That upgrade, to be read; nullptr: there is none.
+  // That upgrade, to be read: the peer, which may not know of the break, may write more to it.
+  // nullptr: there is none.
   Upgrade* left() const { return reads_left_ ? left_.get() : nullptr; }
   // What becomes of all that has been sent if the connection breaks, or of what was.
   Upgrade::Output output() {
@@ -126,6 +127,8 @@ class ConduitStack {
   bool sends_upgraded() const { return out_ == upgrade_.get(); }
   bool reads_upgraded() const { return in_ == upgrade_.get(); }
   bool uses_upgrade() const { return sends_upgraded() || reads_upgraded(); }
+  // Reads wake-up bytes once the socket carries no more frames. True if there was anything.
+  bool hear() { return reads_upgraded() && upgrade_->hear(); }
 
   // The peer's memory, if this side can read it now, and nothing is to be encrypted; else nullptr.
   PeerMemory* memory() const {
@@ -133,7 +136,7 @@ class ConduitStack {
     return is_upgraded && !filter_ ? upgrade_->memory() : nullptr;
   }
 
-  // The name of what the bytes travel over, once it serves both directions.
+  // What the bytes travel over: its name, once it serves both directions.
   const char* carrier() const { return carrier_; }
 
  private:

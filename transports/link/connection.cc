@@ -92,7 +92,7 @@ bool Connection::report_gets() try {
 bool Connection::read_rest() {
   if (conduits_) return read();
   parse();
-  if (!link_.wanted() || !has_rest()) return false;
+  if (!link_.wanted() || conduits_.left() == nullptr) return false;
   const Inbox::Read got = reader_.read(*conduits_.left());
   if (got.result != Conduit::Moved::Result::some) return false;
   parse();
@@ -270,16 +270,14 @@ pollfd Connection::poll_for() const {
 
 bool Connection::may_sleep() {
   if (link_.wanted() && conduits_ && conduits_.way_in().buffered()) return false;
-  if (!uses_upgrade()) return true;
+  if (!conduits_.uses_upgrade()) return true;
   const bool sends = !out_.empty() && send_error_ == 0;
   return conduits_.upgrade()->may_sleep(conduits_.reads_upgraded() && link_.wanted(),
                                         conduits_.sends_upgraded() && sends);
 }
 
-bool Connection::has_end() const { return conduits_ && has_ended(conduits_.socket()); }
-
 void Connection::check_peer() {
-  hear();
+  (void)conduits_.hear();
   check_acknowledgement();
   if (link_.status().ok()) check_host();
   if (doubt_.lasts() && link_.status().ok()) flush();

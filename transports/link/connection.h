@@ -75,27 +75,17 @@ class Connection {
   bool has_greeted_us() const { return state_ >= State::asked; }
   bool is_parted() const { return state_ == State::parted; }
   Diagnosis::Stage stage() const;
-  // What the bytes travel over: the name of the conduit, once it serves both directions.
-  const char* carrier() const { return conduits_.carrier(); }
 
   // Connected by this side, which has greeted, and got this answer.
   void greet(Socket socket, bool within_host, const Greeting& answer);
   // Accepted from the peer, which has greeted. Unless the peer is known, begin() must follow.
   void accept(Socket socket, bool within_host, const Greeting& theirs);
-  // What becomes of what has been sent, if it breaks or broke.
-  Upgrade::Output output() { return conduits_.output(); }
   // It broke, all that came has been read, and another one may go on.
   void disconnect();
   // Reads what came before it broke, or what has come if it has not. True if anything moved.
   bool read_rest();
-  // Parted: the peer, which may not know of the break, may write more to an upgrade that is left.
-  bool has_rest() const { return conduits_.left() != nullptr; }
-  // Parted: the peer has ended. False if more may be to be read later.
-  bool end_rest() { return !has_rest() || conduits_.left()->end(); }
   // Parted: goes on over this socket, on which the two have greeted, and their counts agree.
   void resume(Socket socket, bool within_host, const Greeting& theirs);
-  // Of frames.
-  ByteCounts counts() const { return {out_.sent(), reader_.inbox().received()}; }
   // The peer is known, and has greeted: what remains of this side's greeting, and the filter.
   void begin();
 
@@ -113,22 +103,10 @@ class Connection {
   }
   // The events on which drive() may have something to do (descriptor -1 without a socket).
   pollfd poll_for() const;
-  // One to poll for reading beside this; -1: none.
-  int descriptor() const { return uses_upgrade() ? conduits_.upgrade()->descriptor() : -1; }
-  bool uses_upgrade() const { return conduits_.uses_upgrade(); }
-  const Socket& socket() const { return conduits_.socket(); }
-  bool within_host() const { return conduits_.within_host(); }
   // It is open, and stays on its TCP socket, or on a filter over that.
   bool is_settled() const;
-  // Before and after this process polls: see Link.
+  // Before this process polls: see Link.
   bool may_sleep();
-  void awake(bool any) {
-    if (uses_upgrade()) conduits_.upgrade()->awake(any);
-  }
-  // Reads wake-up bytes once the socket carries no more frames. True if there was anything.
-  bool hear() { return conduits_.reads_upgraded() && conduits_.upgrade()->hear(); }
-  // Whether the peer has ended its side.
-  bool has_end() const;
   // Called from time to time while something is pending: checks whether the peer is still there.
   void check_peer();
   // Nothing is pending any more.
@@ -147,12 +125,11 @@ class Connection {
   bool flushed();
   // Drops everything, and tells the peer so.
   void close();
-  // Closes the socket that it was told over (ConduitStack::let_go).
-  bool let_go(bool at_once) { return conduits_.let_go(at_once); }
 
-  // For streams.
+  // Its parts, for what concerns one of them alone.
   Outbox& out() { return out_; }
   FrameReader& reader() { return reader_; }
+  ConduitStack& conduits() { return conduits_; }
   const ConduitStack& conduits() const { return conduits_; }
 
  private:
@@ -181,7 +158,7 @@ class Connection {
   void learn(const Greeting& theirs);
   void negotiate(const Status& outcome);
   void advance_upgrade();
-  bool tries_upgrade() const { return conduits_.upgrade() != nullptr && !uses_upgrade(); }
+  bool tries_upgrade() const { return conduits_.upgrade() != nullptr && !conduits_.uses_upgrade(); }
   void try_upgrade();
   void leave_conduit();
 

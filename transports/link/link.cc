@@ -103,13 +103,15 @@ bool Link::pending() const {
 }
 
 std::optional<pollfd> Link::poll_first() const {
-  const bool has_upgrade = connection_.uses_upgrade() || connection_.has_rest();
+  const ConduitStack& conduits = connection_.conduits();
+  const bool has_upgrade = conduits.uses_upgrade() || conduits.left() != nullptr;
   if (dials() || has_upgrade || (rails_ && rails_->polls())) return std::nullopt;
   return connection_.poll_for();
 }
 
 void Link::add_to(std::vector<pollfd>& polls, std::vector<int>& beside) const {
-  const int shared = connection_.descriptor();
+  const ConduitStack& conduits = connection_.conduits();
+  const int shared = conduits.uses_upgrade() ? conduits.upgrade()->descriptor() : -1;
   if (shared >= 0 && std::ranges::count(beside, shared) == 0) beside.push_back(shared);
   if (connector_.dials()) return connector_.add_to(polls);
   polls.push_back(connection_.poll_for());
@@ -175,7 +177,7 @@ void Link::need() {
       Remedy::wait) {
     return;
   }
-  if (!connector_.dials()) connector_.resume(connection_.counts(), resumption_.number());
+  if (!connector_.dials()) connector_.resume(counts(), resumption_.number());
   act_on(Meeting::Event::urged);
 }
 
@@ -284,7 +286,7 @@ void Link::accept(Socket socket, const Greeting& greeting) try {
   const auto brought = greeting.invites ? Meeting::Event::invited : Meeting::Event::greeted;
   const Meeting::Action action = meeting_.enter(brought);
   if (action == Meeting::Action::adopt) {
-    if (is_parted()) connector_.resume(connection_.counts(), resumption_.number());
+    if (is_parted()) connector_.resume(counts(), resumption_.number());
     connector_.adopt(std::move(socket));
   } else if (action == Meeting::Action::accept) {
     connector_.stop();
@@ -346,7 +348,7 @@ Acceptor::Greeter::Rails Link::takes_rails() const {
   using Answer = Acceptor::Greeter::Rails;
   if (shared_.options.streams < 2 || meeting_.asks()) return Answer::none;
   if (!status_.ok()) return Answer::past;
-  if (connection_ && connection_.uses_upgrade()) return Answer::none;
+  if (connection_ && connection_.conduits().uses_upgrade()) return Answer::none;
   return connection_ && connection_.is_settled() ? Answer::some : Answer::later;
 }
 
@@ -365,7 +367,7 @@ const char* Link::carrier() const {
                                  "tls*7",  "tls*8",  "tls*9",  "tls*10", "tls*11", "tls*12",
                                  "tls*13", "tls*14", "tls*15", "tls*16"};
   const size_t open = rails_ ? rails_->in_use() : 0;
-  if (open == 0 || open > std::size(tcp)) return connection_.carrier();
+  if (open == 0 || open > std::size(tcp)) return connection_.conduits().carrier();
   return connection_.conduits().filter() != nullptr ? tls[open - 1] : tcp[open - 1];
 }
 
@@ -445,9 +447,9 @@ void Link::check_prover() {
 
 // What remains after this loop is small or deferred; the next call reads it.
 void Link::check_end() {
-  (void)connection_.let_go(false);
-  if (!connection_ || wanted() || !connection_.has_end()) return;
-  (void)connection_.hear();
+  (void)connection_.conduits().let_go(false);
+  if (!connection_ || wanted() || !has_ended(connection_.conduits().socket())) return;
+  (void)connection_.conduits().hear();
   while (connection_ && read_idle()) {
   }
 }
@@ -457,7 +459,7 @@ bool Link::forgotten() const {
 }
 
 bool Link::finish() {
-  (void)connection_.hear();  // notes dead peers, which take no more bytes
+  (void)connection_.conduits().hear();  // notes dead peers, which take no more bytes
   (void)drive();
   check_end();  // a peer that has said BYE awaits nothing
   return connection_.has_bye() || (connection_.flushed() && (!rails_ || rails_->flushed()));
@@ -470,7 +472,7 @@ Status Link::read_unasked() {
     seek();
     list();
   } else if (connection_ && !wanted()) {
-    (void)connection_.hear();
+    (void)connection_.conduits().hear();
     (void)read_idle();
   }
   flush_now();

@@ -113,8 +113,9 @@ class Link final : private ConnectionEvents {
   };
   // Called after it. True if the link has read wake-up bytes.
   bool awake(const Polled& polled) {
-    const bool heard = polled.rings && connection_.hear();
-    if (polled.last) connection_.awake(polled.any);
+    const bool heard = polled.rings && connection_.conduits().hear();
+    Upgrade* const upgrade = connection_.conduits().upgrade();
+    if (polled.last && connection_.conduits().uses_upgrade()) upgrade->awake(polled.any);
     return heard;
   }
   // What the link's bytes travel over: the name of the conduit, once it serves both directions.
@@ -133,7 +134,7 @@ class Link final : private ConnectionEvents {
   bool finish();
   // Closes the socket over which the peer was told that this link has failed, whether it knows or
   // not. False if there is none.
-  bool let_go() { return connection_.let_go(true); }
+  bool let_go() { return connection_.conduits().let_go(true); }
 
   void fail(const Status& status) override;
   // This process lacks descriptors or memory to take connections. Operations that wait for the peer
@@ -168,6 +169,10 @@ class Link final : private ConnectionEvents {
   void fail_to_connect(const Status& lack);
   // Its connection broke, and another may take its place.
   bool is_parted() const { return connection_.is_parted(); }
+  // Of frames over the connection.
+  ByteCounts counts() {
+    return {connection_.out().sent(), connection_.reader().inbox().received()};
+  }
   // The same, or it is open, as far as this side knows: the peer may know that it broke.
   bool may_resume() const {
     const Stage at = stage();

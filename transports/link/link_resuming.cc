@@ -80,8 +80,9 @@ void Link::check_search() {
 
 // What came before the connection broke, as far as windows allow. due: how much the peer has sent.
 void Link::read_rest(uint64_t due) {
-  (void)connection_.hear();  // nothing else looks under an upgrade while nothing is pending
-  const auto lacks = [&] { return is_parted() && connection_.counts().received < due; };
+  (void)connection_.conduits()
+      .hear();  // nothing else looks under an upgrade while nothing is pending
+  const auto lacks = [&] { return is_parted() && counts().received < due; };
   int looks = 0;
   demand.poll_idle = true;
   do {
@@ -93,14 +94,15 @@ void Link::read_rest(uint64_t due) {
 // The peer has ended, perhaps. Whether more of what it said before may come.
 Diagnosis::Bytes Link::read_last() {
   if (!is_parted()) return Bytes::none;
-  const bool is_last = connection_.end_rest();
+  Upgrade* const left = connection_.conduits().left();
+  const bool is_last = left == nullptr || left->end();
   read_rest();
   return is_last ? Bytes::none : Bytes::coming;
 }
 
 // What was written to an upgrade is on its way. Before it has come, the peer's counts tell nothing.
 bool Link::awaits_writes() {
-  return connection_.output() == Upgrade::Output::on_its_way &&
+  return connection_.conduits().output() == Upgrade::Output::on_its_way &&
          Clock::now() - since_.broke < shared_.options.connect_timeout;
 }
 
@@ -111,24 +113,24 @@ Acceptor::Response Link::prepare(const Greeting& asked) {
   missed_.when = {};
   since_.greeted = Clock::now();
   if (!asked.resumes) return {};
-  const bool reads_later = connection_.output() != Upgrade::Output::lost;
+  const bool reads_later = connection_.conduits().output() != Upgrade::Output::lost;
   const Status again(Code::peer_lost, "it has connected again");
   read_rest(asked.counts.sent);
   if (!status_.ok()) return {Kind::refuse};
   if (!may_resume() || !resumption_.takes(meeting_.side(), asked.search)) return {Kind::close};
-  const ByteCounts counts = connection_.counts();
+  const ByteCounts ours = counts();
   if (connection_) {
-    const bool same = asked.counts.sent == counts.received &&
-                      (asked.counts.received == counts.sent ||
-                       (reads_later && asked.counts.received < counts.sent));
-    const bool waits = asked.counts.sent > counts.received || !(same || asked.proves);
+    const bool same =
+        asked.counts.sent == ours.received &&
+        (asked.counts.received == ours.sent || (reads_later && asked.counts.received < ours.sent));
+    const bool waits = asked.counts.sent > ours.received || !(same || asked.proves);
     const Bytes bytes = waits ? Bytes::coming : same ? Bytes::none : Bytes::lost;
     if (react(Sign::back, again, bytes) == Remedy::wait) return {Kind::later};
   }
   const Bytes bytes = awaits_writes() ? Bytes::coming : Bytes::none;
   if (react(Sign::back, again, bytes) == Remedy::wait) return {Kind::later};
   if (!asked.invites) since_.welcomed = Clock::now();
-  return {Kind::welcome, counts};
+  return {Kind::welcome, ours};
 }
 
 void Link::resume(Socket socket, const Greeting& theirs) {
@@ -153,8 +155,8 @@ void Link::resume(Socket socket, const Greeting& theirs) {
 // Ok if each side has what the other has sent. (What it had not read when it greeted, and this side
 // has sent over an upgrade that keeps it, the peer reads and judges.)
 Status Link::missing(const ByteCounts& theirs) {
-  const ByteCounts ours = connection_.counts();
-  const bool keeps = connection_.output() == Upgrade::Output::kept;
+  const ByteCounts ours = counts();
+  const bool keeps = connection_.conduits().output() == Upgrade::Output::kept;
   const bool has_come = ours.sent == theirs.received || (keeps && theirs.received < ours.sent);
   if (has_come && theirs.sent == ours.received) return {};
   const auto bytes = [](uint64_t sent, uint64_t received) {

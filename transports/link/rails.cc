@@ -62,7 +62,7 @@ void Rails::make() {
   if (!has_descriptors(descriptors_to_spare + shared_.options.streams)) {
     return note_short("this process has few descriptors left");
   }
-  heard_ = connection_.counts().received;
+  heard_ = connection_.reader().inbox().received();
   while (has_room() && next_number_ <= last_number) {
     auto dialer = connector_.dial_rail(next_number_);
     if (!dialer.ok()) return note_short(dialer.status().message());
@@ -77,7 +77,7 @@ void Rails::note_short(const std::string& why) {
 }
 
 void Rails::note_heard() {
-  const uint64_t received = connection_.counts().received;
+  const uint64_t received = connection_.reader().inbox().received();
   if (received == std::exchange(heard_, received)) return;
   for (const auto& each : rails_) {
     if (each->dialer() != nullptr) each->dialer()->note_heard();
@@ -285,7 +285,7 @@ void Rails::watch(bool will_write) {
   if (!connection_.is_settled() || !choice_.is_due(now, will_write)) return;
   SpreadProbe::Sample sample;
   sample.from = now.time_since_epoch();
-  bool knows = ask_flow(connection_.socket(), &sample.alone);
+  bool knows = ask_flow(connection_.conduits().socket(), &sample.alone);
   for (const auto& each : rails_) knows &= !each->is_open() || add_flow(*each, sample);
   sample.to = Clock::now().time_since_epoch();
   sample.neighbours = shared_.spreading > 0;  // this link still tries
@@ -510,7 +510,7 @@ Rails& LazyRails::make() {
 bool LazyRails::want(size_t bytes) {
   if (shared_.options.streams < 2 || bytes < least_spread) return false;
   const bool within_host =
-      connection_ ? connection_.within_host() : connector_.may_be_within_host();
+      connection_ ? connection_.conduits().within_host() : connector_.may_be_within_host();
   if (shared_.options.tries_streams && within_host) return false;
   make();
   return true;
