@@ -320,12 +320,11 @@ TEST_F(VerbsGet, AWithdrawalThatBreaksTheReadsOfOthers) {
 
 TEST_F(VerbsGet, TakenBackWhileItIsRead) {
   meet();
-  Message receive({2, 0, 0, 0}, large);
-  auto send = std::make_unique<Message>(Tag{2, 0, 0, 0}, large);
-  begin(*send, receive);
+  Message send({2, 0, 0, 0}, large), receive({2, 0, 0, 0}, large);
+  begin(send, receive);
   here().withdraw();
-  send->overwrite(std::byte{0x5A});
-  send.reset();
+  send.overwrite(std::byte{0x5A});
+  send.operation.registrations->clear();  // (The memory stays: a card's would, too.)
   go_on();
   ranks_->drive_a_while();
   EXPECT_FALSE(receive.done());
