@@ -101,7 +101,7 @@ Registration ProgramMemory::add(const std::shared_ptr<VerbsDevice>& device, Byte
   if (failures_ == most_failures) return {};
   auto held = std::make_shared<Held>(device, pinned_, memory.size);
   if (*pinned_ > most_) {
-    note_failure("SLUICE_VERBS_PINNED allows no more");
+    tell("SLUICE_VERBS_PINNED allows no more");  // (at this time)
     return {};
   }
   const SluiceVerbsUse use = is_written ? SLUICE_VERBS_FILLED : SLUICE_VERBS_LENT;
@@ -118,12 +118,17 @@ Registration ProgramMemory::add(const std::shared_ptr<VerbsDevice>& device, Byte
 }
 
 void ProgramMemory::note_failure(const std::string& why) {
-  if (failures_++ == 0) {
-    log(Level::info,
-        "RDMA: long messages are copied, because the program's memory cannot be "
-        "registered: %s",
-        why.c_str());
-  }
+  ++failures_;
+  tell(why);
+}
+
+// Once.
+void ProgramMemory::tell(const std::string& why) {
+  if (std::exchange(has_told_, true)) return;
+  log(Level::info,
+      "RDMA: long messages are copied, because the program's memory cannot be "
+      "registered: %s",
+      why.c_str());
 }
 
 }  // namespace sluice

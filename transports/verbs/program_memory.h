@@ -53,12 +53,14 @@ class ProgramMemory {
 
   Registration add(const std::shared_ptr<VerbsDevice>& device, Bytes memory, bool is_written);
   void note_failure(const std::string& why);
+  void tell(const std::string& why);
 
   const size_t most_;
   // (Shared with what is registered.)
   const std::shared_ptr<std::atomic<size_t>> pinned_ = std::make_shared<std::atomic<size_t>>(0);
   std::chrono::steady_clock::time_point impatient_until_{};
   int failures_ = 0;  // in a row; after most_failures nothing is registered any more
+  bool has_told_ = false;
 };
 
 }  // namespace sluice

@@ -180,6 +180,15 @@ INSTANTIATE_TEST_SUITE_P(All, VerbsGetHindered,
                                          Hindrance{"device", 1 << 30, 0, 0, 0}),
                          [](const auto& info) { return std::string(info.param.name); });
 
+// A call whose memory is more than may be registered at a time has it sent; later ones are read.
+TEST_F(VerbsGet, TheBoundHoldsBackOneCallAlone) {
+  meet(1000, 2 * large);
+  for (uint32_t call = 2; call < 42; ++call) EXPECT_TRUE(pass(call, 3 * large));
+  EXPECT_EQ(got_since(), 0);
+  EXPECT_TRUE(pass(50));
+  EXPECT_EQ(got_since(), large);
+}
+
 // A read that fails breaks the queue pair of reads, on both sides, and not the link.
 TEST_F(VerbsGet, AReadThatFailsIsSent) {
   meet();
