@@ -25,6 +25,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "transports/peer_memory.h"
@@ -36,6 +37,24 @@ namespace sluice {
 std::vector<std::byte> encode(const LentMessage& lent);
 // No value if it is none of a message of so many bytes.
 std::optional<LentMessage> decode_lent(const std::string& payload, size_t bytes);
+
+// Of sends that were lent, those that the peer could not get. After a few in a row, no more of the
+// call are lent.
+class Refusals {
+ public:
+  bool allow(uint32_t call) {
+    if (std::exchange(call_, call) != call) in_a_row_ = 0;
+    return in_a_row_ < most;
+  }
+  void note_refused() { ++in_a_row_; }
+  void note_got() { in_a_row_ = 0; }
+
+ private:
+  static constexpr unsigned most = 4;
+
+  unsigned in_a_row_ = 0;
+  uint32_t call_ = 0;
+};
 
 // The words of an endpoint's loans. They stay where they are as long as the endpoint lives. Values
 // are never used again, and begin at random.

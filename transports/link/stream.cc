@@ -20,8 +20,6 @@ constexpr size_t max_cause = 1000;  // bytes of an abort's text
 // Announced messages of a link that no receive awaits: each takes some memory. In one call a rank
 // posts at most two segments of each step of its plan, and plans have fewer than two steps a rank.
 constexpr size_t most_announced = size_t{1} << 18;
-// Of sends in a row that the peer could not get. After these no more are lent.
-constexpr unsigned most_refused = 4;
 
 }  // namespace
 
@@ -66,7 +64,7 @@ void Stream::post_send(Operation* operation) {
 
 // Has the peer get the message, if it can. False: it is to be sent.
 bool Stream::lend(Operation* send) {
-  if (refused_ == most_refused || send->bytes > longest_lent) return false;
+  if (!refusals_.allow(send->tag.call) || send->bytes > longest_lent) return false;
   PeerMemory* const memory = conduits_.memory();
   if (memory == nullptr) return false;
   LoanWord* const word = shared_.loans.begin();
@@ -343,7 +341,7 @@ void Stream::refuse_lent(Operation* receive, const Tag& theirs, size_t bytes) {
 
 void Stream::take_cts(const Tag& tag) {
   if (Operation* const send = end_loan(tag)) {
-    ++refused_;
+    refusals_.note_refused();
     return queue_message(send, false);
   }
   Operation* const send = to_peer_.release(tag);
@@ -353,7 +351,7 @@ void Stream::take_cts(const Tag& tag) {
 void Stream::take_fin(const Tag& tag) {
   Operation* const send = end_loan(tag);
   if (send == nullptr) return;
-  refused_ = 0;
+  refusals_.note_got();
   shared_.traffic.got += send->bytes;
   --link_.demand.sends;
   shared_.completions.finish(send);

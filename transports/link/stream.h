@@ -156,7 +156,7 @@ class Stream final : private Getter {
   ReceiveWindow from_peer_;
   OperationList lent_;     // sends that the peer is to get
   OperationList getting_;  // receives whose messages are being read
-  unsigned refused_ = 0;   // that it could not, in a row
+  Refusals refusals_;
   CallCheck call_check_;
   Status aborted_;
   bool left_open_ = false;

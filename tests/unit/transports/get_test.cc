@@ -148,7 +148,7 @@ TEST_F(Get, ShortOnesAreSent) {
   EXPECT_EQ(got(), before + 1000);
 }
 
-// After a few in a row that cannot be read, nothing is lent any more.
+// After a few in a row that cannot be read, nothing more of the call is lent.
 TEST_F(Get, WhatCannotBeReadIsSent) {
   meet(watched());
   int reads = 0;
@@ -163,6 +163,12 @@ TEST_F(Get, WhatCannotBeReadIsSent) {
   EXPECT_EQ(got(), 0);
   EXPECT_GE(inlined(), 10 * large);
   EXPECT_EQ(reads, 4);
+  on_read_ = {};
+  Message send({3, 0, 0, 0}, large), receive({3, 0, 0, 0}, large);
+  send.fill().send(here());
+  receive.receive(there());
+  ASSERT_TRUE(ranks_->drive([&] { return send.ok() && receive.ok(); }));
+  EXPECT_EQ(got(), large);
 }
 
 // One that can be read in between starts the count anew.
