@@ -98,7 +98,7 @@ Registration ProgramMemory::lend(const std::shared_ptr<VerbsDevice>& device, Byt
 
 Registration ProgramMemory::add(const std::shared_ptr<VerbsDevice>& device, Bytes memory,
                                 bool is_written) {
-  if (failures_ == most_failures) return {};
+  if (failures_ >= most_failures && ++failures_ % tries != 0) return {};
   auto held = std::make_shared<Held>(device, pinned_, memory.size);
   if (*pinned_ > most_) {
     tell("SLUICE_VERBS_PINNED allows no more");  // (at this time)

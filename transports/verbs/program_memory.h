@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
@@ -49,7 +50,8 @@ class ProgramMemory {
   }
 
  private:
-  static constexpr int most_failures = 16;
+  static constexpr uint32_t most_failures = 16;  // in a row. After these one in `tries` is tried:
+  static constexpr uint32_t tries = 16;          // other memory, or later, may be registered
 
   Registration add(const std::shared_ptr<VerbsDevice>& device, Bytes memory, bool is_written);
   void note_failure(const std::string& why);
@@ -59,7 +61,7 @@ class ProgramMemory {
   // (Shared with what is registered.)
   const std::shared_ptr<std::atomic<size_t>> pinned_ = std::make_shared<std::atomic<size_t>>(0);
   std::chrono::steady_clock::time_point impatient_until_{};
-  int failures_ = 0;  // in a row; after most_failures nothing is registered any more
+  uint32_t failures_ = 0;  // in a row, those not tried counted
   bool has_told_ = false;
 };
 

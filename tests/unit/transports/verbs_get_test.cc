@@ -2,6 +2,7 @@
 //
 // Messages that the receiver's card reads from the sender's memory (transports/verbs/reads.h), over
 // a network in this process.
+#include <cerrno>
 #include <chrono>
 #include <memory>
 #include <utility>
@@ -187,6 +188,18 @@ TEST_F(VerbsGet, TheBoundHoldsBackOneCallAlone) {
   EXPECT_EQ(got_since(), 0);
   EXPECT_TRUE(pass(50));
   EXPECT_EQ(got_since(), large);
+}
+
+// Memory that can't be registered, as read-only files that are mapped, doesn't end it for other
+// memory.
+TEST_F(VerbsGet, WhatCannotBeRegisteredIsSoonForgotten) {
+  meet();
+  fake_verbs::settings().refuse_program = EFAULT;
+  for (uint32_t call = 2; call < 102; ++call) EXPECT_TRUE(pass(call));
+  fake_verbs::settings().refuse_program = 0;
+  EXPECT_EQ(got_since(), 0);
+  for (uint32_t call = 102; call < 202; ++call) EXPECT_TRUE(pass(call));
+  EXPECT_GT(got_since(), 30 * large);
 }
 
 // A read that fails breaks the queue pair of reads, on both sides, and not the link.
