@@ -186,8 +186,8 @@ class Execution {
   std::vector<uint32_t> local_;    // steps of local work to try
   StepQueue unpacking_;
   CompletionQueue completed_;
-  Scratch bounce_;               // of messages
-  DeviceCopies copies_;          // if the call has a device
+  Scratch bounce_;       // of messages
+  DeviceCopies copies_;  // if the call has a device
   Status status_;
   Rank failed_peer_ = 0;
   bool failed_here_ = false;
