@@ -102,11 +102,17 @@ void expect_sums(MPI_Comm comm, int calls, bool by_nccl) {
 
 namespace {
 
+// Communicators of the stand-in that begin now have no job that is an error. (In place, because
+// MPI's threads read the environment at any time: setenv may free what they read.)
+void allow_no_more_errors() {
+  if (char* const setting = std::getenv("NCCL_STANDIN_ERROR")) *setting = '0';
+}
+
 // The victim's third job is an error. Its group is given up; other communicators of these processes
 // go by the host, and those of others by NCCL.
 void error() {
   MPI_Comm comm = duplicate(true), other = duplicate(true);
-  unsetenv("NCCL_STANDIN_ERROR");
+  allow_no_more_errors();
   MPI_Comm reversed = permuted(size > 2 ? 3 : 1);
   test::start_nccl(reversed);
   expect_failure(comm, sum(comm));
@@ -128,12 +134,9 @@ void error() {
   _exit(0);
 }
 
-// The victim is killed: before a vote, or (how: job) when it has voted, so that the others are in
-// NCCL.
+// The victim is killed: before a vote, or (how: job, by NCCL_STANDIN_JOB) when it has voted, so
+// that the others are in NCCL.
 void killed() {
-  if (option == "job") {
-    setenv("NCCL_STANDIN_JOB", ("kill:3:" + std::to_string(victim)).c_str(), 1);
-  }
   MPI_Comm comm = duplicate(true);
   expect_sums(comm, 1, true);
   if (rank == victim && option != "job") std::raise(SIGKILL);
@@ -155,11 +158,8 @@ void late_in_vote() {
 }
 
 // The victim's job does not end: the device does other things (how: held; NCCL can't be ended
-// there), or NCCL is stuck. The others have voted, and wait in NCCL.
+// there), or NCCL is stuck (NCCL_STANDIN_JOB). The others have voted, and wait in NCCL.
 void stuck() {
-  if (option != "held") {
-    setenv("NCCL_STANDIN_JOB", ("stuck:2:" + std::to_string(victim)).c_str(), 1);
-  }
   constexpr int count = 20000;
   MPI_Comm comm = duplicate(true);
   KindMemory data(Kind::device, count * sizeof(int));
@@ -229,7 +229,7 @@ void reset() {
 // first group is an error on the victim. One communicator fails then, and the other goes on.
 void threads() {
   MPI_Comm comms[] = {duplicate(true), MPI_COMM_NULL};
-  unsetenv("NCCL_STANDIN_ERROR");
+  allow_no_more_errors();
   comms[1] = option == "apart" ? permuted(1) : duplicate(false);
   test::start_nccl(comms[1]);
   const CUcontext context = test::primary_contexts()[static_cast<size_t>(rank)];
