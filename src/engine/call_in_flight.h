@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// A call that a team runs. There may be several, over links; each has its executor. They share the
-// team's order of calls, its sticky error and its waiter.
-//
-// Not ready for MPI's non-blocking collectives: a wait in one communicator does not advance calls
-// of others; a copy from a device blocks `advance`; only one thread at a time may use a team. If
-// ranks disagree about a call more than 8 calls ago, only SLUICE_TIMEOUT ends the wait.
+// A call that a team runs: the one that blocks, or one of those in flight (nonblocking_team.h),
+// each of which has an executor of its own. If ranks disagree about a call in flight more than 8
+// calls ago, only SLUICE_TIMEOUT ends the wait.
 #pragma once
 
 #include <chrono>
@@ -18,6 +15,16 @@
 
 namespace sluice {
 
+// Who has started a call in flight.
+class CallOwner {
+ public:
+  // Called once: the call has ended, and the team has forgotten it. Must not call the team.
+  virtual void ended(const Status& status) = 0;
+
+ protected:
+  ~CallOwner() = default;
+};
+
 struct CallInFlight {
   explicit CallInFlight(const Knobs& knobs) : limits(knobs) {}
 
@@ -27,6 +34,7 @@ struct CallInFlight {
   const Algorithm* algorithm = nullptr;
   Executor* by = nullptr;  // null while it runs in shared memory alone
   std::unique_ptr<PlanExecutor> own;
+  CallOwner* owner = nullptr;  // of a call in flight
   Executor::State state = Executor::State::waiting;
   uint32_t number = 0;  // in the team
   WaitLimits limits;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "src/engine/calls_in_flight.h"
 
-#include <algorithm>
-
 namespace sluice {
 
 CallInFlight& CallsInFlight::add(const Algorithm& algorithm, const Call& call) {
@@ -19,14 +17,10 @@ CallInFlight& CallsInFlight::add(const Algorithm& algorithm, const Call& call) {
   return added;
 }
 
-std::unique_ptr<CallInFlight> CallsInFlight::remove(const CallInFlight& call) {
-  const auto place =
-      std::ranges::find_if(calls_, [&](const auto& each) { return each.get() == &call; });
-  std::unique_ptr<CallInFlight> removed = std::move(*place);
-  calls_.erase(place);
-  removed->own->trim();
-  spare_.push_back(std::move(removed->own));
-  return removed;
+void CallsInFlight::give_back(CallInFlight& call) {
+  call.own->trim();
+  spare_.push_back(std::move(call.own));
+  call.by = nullptr;
 }
 
 }  // namespace sluice

@@ -9,8 +9,8 @@
 
 namespace sluice {
 
-// The calls that a team has started and not finished, each with a plan executor of its own, which
-// is kept for later ones.
+// The calls of a team in flight, each with a plan executor of its own, which is kept for later
+// ones.
 class CallsInFlight {
  public:
   using List = std::vector<std::unique_ptr<CallInFlight>>;
@@ -18,17 +18,35 @@ class CallsInFlight {
   explicit CallsInFlight(PlanResources& resources) : resources_(resources) {}
 
   bool empty() const { return calls_.empty(); }
+  size_t size() const { return calls_.size(); }
   List::const_iterator begin() const { return calls_.begin(); }
   List::const_iterator end() const { return calls_.end(); }
 
   // A new one, the last. May throw std::bad_alloc.
   CallInFlight& add(const Algorithm& algorithm, const Call& call);
-  // Takes one that has ended off the list.
-  std::unique_ptr<CallInFlight> remove(const CallInFlight& call);
+  // Takes those for which `has_ended` says so off the list, and calls `then` for each, in their
+  // order. Neither may add any.
+  template <typename HasEnded, typename Then>
+  void remove_if(const HasEnded& has_ended, const Then& then) {
+    size_t kept = 0;
+    for (size_t i = 0; i < calls_.size(); ++i) {
+      if (!has_ended(*calls_[i])) {
+        if (kept != i) calls_[kept] = std::move(calls_[i]);
+        ++kept;
+        continue;
+      }
+      const std::unique_ptr<CallInFlight> ended = std::move(calls_[i]);
+      give_back(*ended);
+      then(*ended);
+    }
+    calls_.resize(kept);
+  }
   // Frees the executors that no call has.
   void trim() { spare_.clear(); }
 
  private:
+  void give_back(CallInFlight& call);
+
   PlanResources& resources_;
   List calls_;
   std::vector<std::unique_ptr<PlanExecutor>> spare_;  // has room for those in use

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The team (team.h). It has the order of calls and the sticky error; what else it needs is in
-// classes of their own: who does a call, executors, calls in flight, failures, counts.
+// classes of their own: who does a call, executors, failures, counts, calls in flight.
 #pragma once
 
 #include <memory>
@@ -11,10 +11,10 @@
 
 #include "src/engine/alltoallv.h"
 #include "src/engine/call_counts.h"
-#include "src/engine/calls_in_flight.h"
 #include "src/engine/cells_executor.h"
 #include "src/engine/decider.h"
 #include "src/engine/new_team.h"
+#include "src/engine/nonblocking_team.h"
 #include "src/engine/plan_executor.h"
 #include "src/engine/shm_executor.h"
 #include "src/engine/team_channels.h"
@@ -26,7 +26,7 @@ class EngineTeam final : public NewTeam {
  public:
   EngineTeam(Process& process, std::string name, Rank rank, TeamId id, std::vector<Peer> peers,
              std::vector<uint32_t> hosts);
-  ~EngineTeam() override;
+  ~EngineTeam() override { settle_accounts(); }
 
   Status share(std::unique_ptr<Arena> arena) override;
   void use_outcomes() override { decider_.trials().use(process_.outcomes); }
@@ -67,9 +67,9 @@ class EngineTeam final : public NewTeam {
   bool sees_devices() const override { return communicator_.sees_devices; }
   const ProcessId& process(Rank rank) const override { return channels_.process(rank); }
   Status fail_call(const Status& cause) override;
-  Result<CallInFlight*> start(const Call& call) override;
-  bool has_ended(CallInFlight& call) override;
-  Status finish(CallInFlight& call) override;
+  const Algorithm* choose_nonblocking(const Call& call) override;
+  NonblockingTeam& nonblocking() override;
+  bool is_idle() const override { return !nonblocking_ || nonblocking_->is_idle(); }
 
  private:
   using Clock = Waiter::Clock;
@@ -88,7 +88,6 @@ class EngineTeam final : public NewTeam {
                         std::span<std::byte> all);
   Status start(CallInFlight& call, const Algorithm& algorithm);
   bool advance(CallInFlight& call);
-  void advance_all();
   Status wait(CallInFlight& call);
   Status wait_for_copy(const IsDone& is_done, const std::string& what) override;
   Status check_wait(CallInFlight& call);
@@ -97,7 +96,6 @@ class EngineTeam final : public NewTeam {
   [[gnu::cold]] Status break_team(const Status& cause, const CallInFlight& call);
   bool tell(const Status& cause, const CallInFlight& call);
   [[gnu::cold]] Status break_team(const Status& cause) { return break_team(cause, blocking_); }
-  void cancel_all();
   std::string describe(const CallInFlight& call) const;
   void settle_accounts();
 
@@ -116,13 +114,13 @@ class EngineTeam final : public NewTeam {
   uint32_t earlier_ = 0;  // calls of earlier communicators
   Status broken_;
   CallInFlight blocking_;  // that `run_by` runs
-  CallsInFlight in_flight_;
-  PlanExecutor plan_;  // these are for `blocking_`
+  PlanExecutor plan_;      // these are for `blocking_`
   CellsExecutor cells_;
   std::unique_ptr<OverLinks> links_;
   std::optional<ShmExecutor> shm_;  // with an arena
   TeamFailures failures_;
   CallCounts counts_;
+  std::unique_ptr<NonblockingTeam> nonblocking_;
 };
 
 }  // namespace sluice

@@ -23,6 +23,7 @@ core_sources += \
 	src/engine/team_setup.cc \
 	src/engine/hints.cc src/engine/hints.h \
 	src/engine/new_team.h \
+	src/engine/nonblocking_team.cc src/engine/nonblocking_team.h \
 	src/engine/late_ranks.cc src/engine/late_ranks.h \
 	src/engine/localities.cc src/engine/localities.h \
 	src/engine/outcomes.cc src/engine/outcomes.h \

@@ -55,7 +55,6 @@ EngineTeam::EngineTeam(Process& process, std::string name, Rank rank, TeamId id,
                  rank,          channels_.size(),       std::move(hosts)},
       decider_(*this, process, name_, rank, channels_.size(), resources_.hosts),
       blocking_(process.knobs),
-      in_flight_(resources_),
       plan_(resources_),
       cells_(resources_, process.no_memory_for_call),
       links_(std::make_unique<LongBlocksByLinks>(*this)),
@@ -79,15 +78,9 @@ void EngineTeam::apply(const Hints& hints) try {
   (void)fail_call(process_.no_memory_for_call);
 }
 
-EngineTeam::~EngineTeam() {
-  settle_accounts();
-  if (in_flight_.empty() || !broken_.ok()) return;
-  (void)break_team({Code::invalid, "its communicator was freed while it was in flight"},
-                   **in_flight_.begin());
-}
-
 void EngineTeam::settle_accounts() {
   if (!counts_.empty()) counts_.hand_over(name_, channels_.carrier(), &process_.statistics);
+  if (nonblocking_) nonblocking_->settle_accounts();
   const bool keeps = process_.knobs.stats || !process_.knobs.choice_file.empty();
   if (keeps) decider_.trials().hand_over(id(), &process_.outcomes);
 }
@@ -98,15 +91,16 @@ bool EngineTeam::retire() {
   plan_.trim();
   cells_.trim();
   cells_.reset();
-  in_flight_.trim();
   const bool sound = broken_.ok() && !failures_.is_aborted_in_arena();
   if (shm_) shm_->trim(sound);
-  return sound && !decider_.selection().has_hints() && in_flight_.empty();
+  const bool is_whole = sound && (!nonblocking_ || nonblocking_->retire());
+  return is_whole && !decider_.selection().has_hints();
 }
 
 void EngineTeam::serve(const std::string& name) {
   name_ = name;
   earlier_ = number_;
+  if (nonblocking_) nonblocking_->serve();
   blocking_.call = nullptr;
 }
 
@@ -279,11 +273,6 @@ std::string EngineTeam::describe(const CallInFlight& call) const {
   return describe_signature(encode_signature(shown->collective, shown->root)) + " (" + which + ")";
 }
 
-void EngineTeam::cancel_all() {
-  if (blocking_.by) blocking_.by->cancel();
-  for (const auto& call : in_flight_) call->by->cancel();
-}
-
 // Tells all ranks why this one gives up. False if it lacks the memory for that.
 bool EngineTeam::tell(const Status& cause, const CallInFlight& call) try {
   const bool passes_on = cause.code() == Code::aborted;
@@ -298,7 +287,7 @@ bool EngineTeam::tell(const Status& cause, const CallInFlight& call) try {
 // call: the one that failed.
 Status EngineTeam::break_team(const Status& cause, const CallInFlight& call) {
   if (cause.code() == Code::memory) process_.reserve.release();
-  cancel_all();
+  if (blocking_.by) blocking_.by->cancel();
   broken_ = cause;
   if (!tell(cause, call)) {
     process_.reserve.release();
@@ -307,6 +296,19 @@ Status EngineTeam::break_team(const Status& cause, const CallInFlight& call) {
   }
   if (blocking_.by) failures_.await_quiet(*blocking_.by);
   return broken_;
+}
+
+const Algorithm* EngineTeam::choose_nonblocking(const Call& call) {
+  const Algorithm* const chosen = decider_.selection().choose(call, false);
+  return chosen && chosen->means() == Means::cells ? chosen->beside : chosen;
+}
+
+NonblockingTeam& EngineTeam::nonblocking() {
+  if (!nonblocking_) {
+    nonblocking_ =
+        std::make_unique<NonblockingTeam>(process_, name_, rank_, channels_, resources_.hosts);
+  }
+  return *nonblocking_;
 }
 
 std::unique_ptr<NewTeam> make_new_team(Process& process, std::string name, Rank rank, TeamId id,

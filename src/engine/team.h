@@ -48,8 +48,8 @@ class Reserve {
   std::atomic<std::byte*> held_{nullptr};
 };
 
-struct CallInFlight;
 class Executor;
+class NonblockingTeam;
 
 // What the teams of a process share. The composition root (src/mpi, or a test) makes it once. It
 // must outlive its teams.
@@ -204,15 +204,14 @@ class Team : public CopyWait {
   // the peers that it is connected to, or can connect to. `cause` names the call. Throws nothing.
   virtual Status fail_call(const Status& cause) = 0;
 
-  // Starts a call over links, and returns at once; more may be started, and blocking ones run,
-  // before it ends. Ranks start the calls of a team in one order. What `call` points to, and the
-  // call itself, must stay valid until `finish`. Errors as with `run_by`, which end all calls in
-  // flight.
-  virtual Result<CallInFlight*> start(const Call& call) = 0;
-  // Advances all calls in flight, and says whether this one has ended. Never blocks.
-  virtual bool has_ended(CallInFlight& call) = 0;
-  // Blocks until it has ended, and forgets it. Also to be called if it has ended.
-  virtual Status finish(CallInFlight& call) = 0;
+  // The algorithm for a call in flight, which has a plan; nullptr: all ranks hand the call to MPI.
+  // Equal on all ranks. May throw std::bad_alloc.
+  virtual const Algorithm* choose_nonblocking(const Call& call) = 0;
+  // What runs calls in flight; made when first asked for, as long as the team lives. May throw
+  // std::bad_alloc.
+  virtual NonblockingTeam& nonblocking() = 0;
+  // Whether no call is in flight.
+  virtual bool is_idle() const = 0;
 };
 
 }  // namespace sluice

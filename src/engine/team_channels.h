@@ -96,6 +96,7 @@ class TeamChannels final : public Channels {
     return text.empty() ? endpoint_->name() : text;
   }
   const ProcessId& process(Rank peer) const { return peers_[peer].process; }
+  const std::vector<Peer>& peers() const { return peers_; }
   Rank size() const { return static_cast<Rank>(peers_.size()); }
   const TeamId& id() const { return id_; }
   void set_id(const TeamId& id) { id_ = id; }

@@ -1,31 +1,12 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// How a team waits: for a call that blocks, for calls in flight, and for copies.
+// How a team waits: for a call that blocks, and for copies.
 #include <new>
 #include <string>
 
 #include "src/engine/engine_team.h"
 
 namespace sluice {
-
-Result<CallInFlight*> EngineTeam::start(const Call& call) try {
-  if (!broken_.ok()) return broken_;
-  const Algorithm* algorithm = decider_.selection().choose_without_shm(call);
-  if (!algorithm) return Status(Code::internal, "no algorithm serves it over links");
-  if (algorithm->means() == Means::cells) algorithm = algorithm->beside;
-  CallInFlight& started = in_flight_.add(*algorithm, call);
-  started.number = ++number_;
-  started.began = counts_.begin();
-  const Status status = start(started, *algorithm);
-  if (!status.ok()) {
-    (void)in_flight_.remove(started);
-    return status;
-  }
-  (void)advance(started);
-  return &started;
-} catch (const std::bad_alloc&) {
-  return fail_call(process_.no_memory_for_call);
-}
 
 // Whether the call has ended: it is done, or the team is broken.
 bool EngineTeam::advance(CallInFlight& call) {
@@ -34,29 +15,6 @@ bool EngineTeam::advance(CallInFlight& call) {
   if (call.state != Executor::State::failed) return call.state == Executor::State::done;
   (void)break_team(failures_.why_failed(call), call);
   return true;
-}
-
-void EngineTeam::advance_all() {
-  for (const auto& call : in_flight_) (void)advance(*call);
-}
-
-bool EngineTeam::has_ended(CallInFlight& call) try {
-  if (advance(call)) return true;
-  waiter_.turn();
-  advance_all();
-  if (Status status = failures_.find_failure(call); broken_.ok() && !status.ok())
-    (void)break_team(status, call);
-  return advance(call);
-} catch (const std::bad_alloc&) {
-  (void)break_team(process_.no_memory_for_call);
-  return true;
-}
-
-Status EngineTeam::finish(CallInFlight& call) {
-  const Status status = wait(call);
-  const auto ended = in_flight_.remove(call);
-  count(*ended->algorithm, *ended->call, ended->began);
-  return status;
 }
 
 Status EngineTeam::wait(CallInFlight& call) try {
@@ -68,7 +26,6 @@ Status EngineTeam::wait(CallInFlight& call) try {
       waiter_.turn();
       if (Status status = check_wait(call); !status.ok()) return break_team(status, call);
     }
-    if (!in_flight_.empty()) advance_all();
   }
   return call.state == Executor::State::done ? Status() : broken_;
 } catch (const std::bad_alloc&) {
@@ -87,11 +44,6 @@ Status EngineTeam::check_wait(CallInFlight& call) {
 
 // Called at every turn of a wait in the arena.
 Status EngineTeam::watch_arena(std::chrono::nanoseconds waited, Rank peer) {
-  if (!in_flight_.empty()) {
-    process_.endpoint->progress();
-    advance_all();
-    if (!broken_.ok()) return broken_;
-  }
   return watch(blocking_, waited, [&] { return describe_ranks({&peer, 1}); });
 }
 

@@ -109,12 +109,13 @@ class Waiter {
   // Ranks for each processor, as far as is known for certain; else 1.
   uint32_t per_processor() const { return oversubscription_.per_processor(); }
   Clock::time_point now() const { return now_; }
+  // To be called before `now` by who takes no turns.
+  void read_clock();
   // How long this wait has lasted. The clock is read only now and then.
   std::chrono::nanoseconds waited() const { return now_ - began_; }
 
  private:
   void pass(bool has_traffic);
-  void read_clock();
   bool progress_mpi(std::chrono::nanoseconds after);
   void yield();
   bool give_way(Clock::time_point now);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// Several calls of a team in flight at once: started in one order on all ranks, advanced and
-// finished in any.
+// Several calls of a team in flight at once, beside some that block: started in one order on all
+// ranks, driven in any.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "src/engine/call_in_flight.h"
+#include "src/engine/nonblocking_team.h"
 #include "src/engine/schedule.h"
 #include "tests/unit/loopback/loopback.h"
 #include "tests/unit/support/arenas.h"
@@ -27,7 +27,7 @@ uint32_t operand_of(Rank rank, size_t i, uint32_t which) {
 }
 
 // A call on memory of its own, and what must come of it.
-class StartedCall {
+class StartedCall final : public CallOwner {
  public:
   // shared: equal on all ranks.
   StartedCall(std::mt19937& shared, Rank rank, Rank ranks) : rank_(rank), ranks_(ranks) {
@@ -53,7 +53,13 @@ class StartedCall {
   StartedCall& operator=(const StartedCall&) = delete;
 
   const Call& call() const { return call_; }
-  CallInFlight* started = nullptr;
+  void ended(const Status& status) override {
+    EXPECT_FALSE(has_ended_) << "told twice";
+    has_ended_ = true;
+    status_ = status;
+  }
+  bool has_ended() const { return has_ended_; }
+  const Status& status() const { return status_; }
 
   void check() const {
     if (call_.collective == Collective::reduce && rank_ != call_.root) return;
@@ -79,6 +85,8 @@ class StartedCall {
   }
 
   const Rank rank_, ranks_;
+  bool has_ended_ = false;
+  Status status_;
   uint32_t which_ = 0;
   size_t count_ = 0;
   std::vector<uint32_t> input_, output_;
@@ -123,32 +131,46 @@ class InFlight : public ::testing::TestWithParam<InFlightCarrier> {
   ArenaHub arenas_;
 };
 
-// Some calls, some of them blocking and between the others; each rank advances and finishes them
-// in an order of its own.
+Status start(Member& member, const Call& call, CallOwner& owner) {
+  return member.team->nonblocking().start(*member.team->choose_nonblocking(call), call, owner);
+}
+
+void drive(Member& member) {
+  member.process.endpoint->progress();
+  member.team->nonblocking().advance();
+  member.team->nonblocking().watch({});
+}
+
+void finish(Member& member, const StartedCall& trial) {
+  while (!trial.has_ended()) drive(member);
+}
+
+// Some calls, some of them blocking and between the others; each rank drives and ends them as it
+// likes.
 void run_some(Member& member, std::mt19937& shared, std::mt19937& own) {
   std::vector<std::unique_ptr<StartedCall>> trials;
   const size_t calls = 2 + shared() % 3;
   for (size_t i = 0; i < calls; ++i) {
-    trials.push_back(std::make_unique<StartedCall>(shared, member.rank, member.size));
-    const auto started = member.team->start(trials.back()->call());
-    ASSERT_TRUE(started.ok()) << started.status().message();
-    trials.back()->started = *started;
+    StartedCall& trial =
+        *trials.emplace_back(std::make_unique<StartedCall>(shared, member.rank, member.size));
+    const Status started = start(member, trial.call(), trial);
+    ASSERT_TRUE(started.ok()) << started.message();
     if (shared() % 4 == 0) {
-      StartedCall blocking(shared, member.rank, member.size);
-      const Status status = member.team->run(blocking.call());
-      ASSERT_TRUE(status.ok()) << status.message();
-      blocking.check();
+      while (own() % 2 == 0) drive(member);
     }
   }
-  for (uint32_t turns = own() % 50; turns > 0; --turns) {
-    (void)member.team->has_ended(*trials[own() % trials.size()]->started);
-  }
+  for (uint32_t turns = own() % 50; turns > 0; --turns) drive(member);
   std::shuffle(trials.begin(), trials.end(), own);
   for (const auto& trial : trials) {
-    const Status status = member.team->finish(*trial->started);
-    ASSERT_TRUE(status.ok()) << status.message();
+    finish(member, *trial);
+    ASSERT_TRUE(trial->status().ok()) << trial->status().message();
     trial->check();
   }
+  EXPECT_TRUE(member.team->is_idle());
+  StartedCall blocking(shared, member.rank, member.size);
+  const Status status = member.team->run(blocking.call());
+  ASSERT_TRUE(status.ok()) << status.message();
+  blocking.check();
 }
 
 TEST_P(InFlight, ends_in_any_order) {
@@ -163,51 +185,31 @@ TEST_P(InFlight, ends_in_any_order) {
   }
 }
 
-// One rank waits for a call before a barrier that the other is in already.
-TEST_P(InFlight, advances_in_other_calls_waits) {
-  run(2, [&](Member& member) {
-    std::mt19937 shared(seed_);
-    for (Rank round = 0; round < 20; ++round) {
-      StartedCall trial(shared, member.rank, member.size);
-      const auto started = member.team->start(trial.call());
-      ASSERT_TRUE(started.ok());
-      const bool barrier_first = member.rank == round % 2;
-      if (barrier_first) {
-        ASSERT_TRUE(member.team->run(empty_call()).ok());
-      }
-      ASSERT_TRUE(member.team->finish(**started).ok());
-      if (!barrier_first) {
-        ASSERT_TRUE(member.team->run(empty_call()).ok());
-      }
-      trial.check();
-    }
-  });
-}
-
-// A program that only asks whether its call has ended learns that another rank gave up.
+// A program that only asks whether its call has ended learns that another rank gave up; calls that
+// block go on.
 TEST_P(InFlight, ends_when_a_rank_gives_up) {
   run(3, [&](Member& member) {
     std::mt19937 shared(seed_);
     StartedCall one(shared, member.rank, member.size), two(shared, member.rank, member.size);
-    ASSERT_TRUE(member.team->run(empty_call()).ok());
+    const Call barrier = empty_call();
+    ASSERT_TRUE(member.team->run(barrier).ok());
     if (member.rank == 2) {
-      EXPECT_FALSE(member.team->fail_call({Code::memory, "no room"}).ok());
-      return;
+      EXPECT_FALSE(member.team->nonblocking().fail_call({Code::memory, "no room"}).ok());
+    } else {
+      StartedCall* const both[] = {&one, &two};
+      for (StartedCall* each : both) {
+        if (Status status = start(member, barrier, *each); !status.ok()) each->ended(status);
+      }
+      for (const StartedCall* each : both) {
+        finish(member, *each);
+        EXPECT_NE(each->status().message().find("no room"), std::string::npos)
+            << each->status().message();
+      }
+      StartedCall late(shared, member.rank, member.size);
+      EXPECT_FALSE(start(member, barrier, late).ok());
+      EXPECT_FALSE(late.has_ended());
     }
-    Call both[] = {empty_call(), empty_call()};
-    const auto first = member.team->start(both[0]), second = member.team->start(both[1]);
-    ASSERT_TRUE(first.ok());
-    if (!second.ok()) {  // it has learnt of it already
-      EXPECT_NE(second.status().message().find("no room"), std::string::npos);
-      EXPECT_FALSE(member.team->finish(**first).ok());
-      return;
-    }
-    while (!member.team->has_ended(**second)) {
-    }
-    const Status status = member.team->finish(**second);
-    EXPECT_NE(status.message().find("no room"), std::string::npos) << status.message();
-    EXPECT_FALSE(member.team->finish(**first).ok());
-    EXPECT_FALSE(member.team->start(both[0]).ok());
+    EXPECT_TRUE(member.team->run(barrier).ok());
   });
 }
 

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/engine/nonblocking_team.h"
+
+#include <new>
+#include <utility>
+
+#include "src/engine/agreement.h"
+#include "src/engine/execution.h"
+
+namespace sluice {
+namespace {
+
+// The id of a team's other half, the same on all ranks: no team is numbered so high.
+TeamId other_half(TeamId of) {
+  constexpr uint32_t bit = uint32_t{1} << 31;
+  of.number |= bit;
+  return of;
+}
+
+}  // namespace
+
+// (Whoever waits lets MPI progress himself.)
+NonblockingTeam::NonblockingTeam(Process& process, const std::string& name, Rank rank,
+                                 const TeamChannels& of, std::vector<uint32_t> hosts)
+    : process_(process),
+      name_(name),
+      channels_(process.endpoint.get(), other_half(of.id()), of.peers()),
+      waiter_(process.endpoint.get(), {}, process.knobs.spin, process.oversubscription),
+      resources_{process.knobs, process.endpoint.get(), channels_,
+                 rank,          channels_.size(),       std::move(hosts)},
+      calls_(resources_),
+      failures_(rank, channels_, waiter_, no_shm_, process),
+      counts_(process.knobs, process.delay) {}
+
+Status NonblockingTeam::start(const Algorithm& algorithm, const Call& call, CallOwner& owner) try {
+  if (!broken_.ok()) return broken_;
+  CallInFlight& started = calls_.add(algorithm, call);
+  started.number = ++number_;
+  started.owner = &owner;
+  started.began = counts_.begin();
+  Status status;
+  try {
+    status = started.by->start(algorithm, call, started.number);
+  } catch (const std::bad_alloc&) {
+    status = process_.no_memory_for_call;
+  }
+  if (status.ok()) return {};
+  started.owner = nullptr;
+  return break_by(status, &started);
+} catch (const std::bad_alloc&) {
+  return fail_call(process_.no_memory_for_call);
+}
+
+// Whether the call has ended: it is done, or the team is broken.
+bool NonblockingTeam::advance(CallInFlight& call) try {
+  if (!broken_.ok() || call.state == Executor::State::done) return true;
+  call.state = call.by->advance();
+  if (call.state != Executor::State::failed) return call.state == Executor::State::done;
+  (void)break_by(failures_.why_failed(call), &call);
+  return true;
+} catch (const std::bad_alloc&) {
+  (void)break_by(process_.no_memory_for_call, &call);
+  return true;
+}
+
+void NonblockingTeam::advance() {
+  calls_.remove_if([this](CallInFlight& call) { return advance(call); },
+                   [this](const CallInFlight& ended) {
+                     counts_.add(*ended.algorithm, *ended.call, resources_.size, ended.began);
+                     const bool is_done = ended.state == Executor::State::done;
+                     if (ended.owner) ended.owner->ended(is_done ? Status() : broken_);
+                   });
+}
+
+void NonblockingTeam::watch(std::chrono::nanoseconds waited) try {
+  if (calls_.empty() || !broken_.ok()) return;
+  waiter_.read_clock();
+  for (const auto& call : calls_) {
+    Status status = failures_.find_failure(*call);
+    if (status.ok() && waited.count() > 0) {
+      status = failures_.watch(
+          *call, waited, [&] { return call->by->awaited(); }, [&] { return describe(*call); });
+    }
+    if (!status.ok()) return void(break_by(status, call.get()));
+  }
+} catch (const std::bad_alloc&) {
+  (void)break_by(process_.no_memory_for_call, nullptr);
+}
+
+Status NonblockingTeam::fail_call(const Status& cause) {
+  if (!broken_.ok()) return broken_;
+  ++number_;
+  return break_by(cause, nullptr);
+}
+
+std::string NonblockingTeam::describe(const CallInFlight& call) const {
+  return describe_signature(encode_signature(call.call->collective, call.call->root)) +
+         " (non-blocking call " + std::to_string(call.number - earlier_) + " on " + name_ + ")";
+}
+
+std::vector<std::string> NonblockingTeam::describe_all() const {
+  std::vector<std::string> all;
+  for (const auto& call : calls_) all.push_back(describe(*call));
+  return all;
+}
+
+// Tells all ranks why this one gives up. False if it lacks the memory for that.
+bool NonblockingTeam::tell(const Status& cause, const CallInFlight* call) try {
+  const bool passes_on = cause.code() == Code::aborted;
+  broken_ = passes_on || !call ? cause : cause.with(describe(*call));
+  const std::string own = "rank " + std::to_string(resources_.rank) + ": ";
+  return failures_.tell((passes_on ? "" : own) + broken_.message(), passes_on);
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
+// Withdraws posted operations, and tells the peers. call: the one that failed; null: none has.
+Status NonblockingTeam::break_by(const Status& cause, const CallInFlight* call) {
+  if (cause.code() == Code::memory) process_.reserve.release();
+  for (const auto& each : calls_) each->by->cancel();
+  broken_ = cause;
+  if (tell(cause, call)) return broken_;
+  process_.reserve.release();
+  (void)tell(cause, call);
+  return broken_;
+}
+
+void NonblockingTeam::settle_accounts() {
+  if (!counts_.empty()) counts_.hand_over(name_, channels_.carrier(), &process_.statistics);
+}
+
+bool NonblockingTeam::retire() {
+  calls_.trim();
+  return broken_.ok() && calls_.empty();
+}
+
+}  // namespace sluice

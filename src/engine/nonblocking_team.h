@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The half of a team that runs non-blocking collectives, which MPI never matches with blocking
+// ones: calls in flight, always by plans over links. It has channels, an order of calls and a
+// sticky error of its own, so whoever advances it disturbs no call that blocks. One thread at a
+// time.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "src/engine/call_counts.h"
+#include "src/engine/calls_in_flight.h"
+#include "src/engine/team_channels.h"
+#include "src/engine/team_failures.h"
+#include "src/engine/waiter.h"
+
+namespace sluice {
+
+class NonblockingTeam {
+ public:
+  // Makes no connection. of: the team whose half it is; name: of its communicator, may change;
+  // hosts: as in Shape. May throw std::bad_alloc.
+  NonblockingTeam(Process& process, const std::string& name, Rank rank, const TeamChannels& of,
+                  std::vector<uint32_t> hosts);
+  NonblockingTeam(const NonblockingTeam&) = delete;
+  NonblockingTeam& operator=(const NonblockingTeam&) = delete;
+
+  // Starts a call, by an algorithm that has a plan (Team::choose_nonblocking), and returns at once.
+  // Ranks start the calls of a team in one order. What `call` points to, and the call itself, must
+  // stay valid until the owner has been told of its end, which happens in `advance`. An error: the
+  // owner is told nothing. Errors are sticky, and end all calls in flight; the peers are told.
+  Status start(const Algorithm& algorithm, const Call& call, CallOwner& owner);
+  // Advances all calls; moves no bytes (Endpoint::progress does). Never waits for other ranks.
+  void advance();
+  bool is_idle() const { return calls_.empty(); }
+  // To be called now and then: whether other ranks have failed. waited: how long this rank has
+  // waited for calls to end; zero if it does something else. Reports late ranks, and fails at the
+  // deadline.
+  void watch(std::chrono::nanoseconds waited);
+  // As Team::fail_call: in place of `start`.
+  Status fail_call(const Status& cause);
+  // What is in flight, for messages: "allreduce (non-blocking call 3 on MPI_COMM_WORLD)".
+  std::vector<std::string> describe_all() const;
+
+  // These are for the team. Hands its counts over.
+  void settle_accounts();
+  // The communicator was freed. False if it can't serve another. Nothing may be in flight.
+  bool retire();
+  void serve() { earlier_ = number_; }
+
+ private:
+  bool advance(CallInFlight& call);
+  Status break_by(const Status& cause, const CallInFlight* call);
+  bool tell(const Status& cause, const CallInFlight* call);
+  std::string describe(const CallInFlight& call) const;
+
+  Process& process_;
+  const std::string& name_;
+  TeamChannels channels_;
+  Waiter waiter_;
+  PlanResources resources_;
+  uint32_t number_ = 0;   // of the last call
+  uint32_t earlier_ = 0;  // calls of earlier communicators
+  Status broken_;
+  CallsInFlight calls_;
+  std::optional<ShmExecutor> no_shm_;
+  TeamFailures failures_;
+  CallCounts counts_;
+};
+
+}  // namespace sluice
