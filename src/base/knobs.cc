@@ -152,6 +152,10 @@ constexpr Knob table[] = {
     {"SLUICE_NCCL_COMMS", KnobType::integer, "4", "1 to 1024",
      "NCCL's communicators in a process at most; each takes memory of the device", false,
      &Knobs::nccl_groups},
+    {"SLUICE_NONBLOCKING", KnobType::choice, "auto", "auto, off",
+     "non-blocking collectives are carried on communicators that have had a blocking one; off: by "
+     "MPI",
+     true, &Knobs::nonblocking},
     {"SLUICE_CHOICE", KnobType::choice, "guard", "rules, guard, free",
      "how calls are carried: as the rules say; guard: by MPI, where it proves to be faster; "
      "free: by other algorithms too, and bits of sums may change from call to call",

@@ -68,6 +68,7 @@ struct Knobs {
   std::string nccl = "off";           // SLUICE_NCCL: off, auto, on
   size_t nccl_least = 256 << 10;      // SLUICE_NCCL_LEAST: bytes of a call that NCCL may carry
   int nccl_groups = 4;                // SLUICE_NCCL_COMMS: NCCL's communicators in this process
+  std::string nonblocking = "auto";   // SLUICE_NONBLOCKING: auto, off
   std::string choice = "guard";       // SLUICE_CHOICE: rules, guard, free
   std::string choice_file;            // SLUICE_CHOICE_FILE: keeps what trials found out
   std::string delay;                  // SLUICE_DELAY: for tests

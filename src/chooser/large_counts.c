@@ -12,11 +12,11 @@
 #error "MPI_Count and MPI_Aint have 64 bits, as long has"
 #endif
 
-enum { most_arguments = 9 };
+enum { most_arguments = 10 };
 
 /* Handles are of any type here: each argument is a number or an address in a register or on the
  * stack, and those behind a function's last are passed for nothing. */
-typedef int Function(long, long, long, long, long, long, long, long, long);
+typedef int Function(long, long, long, long, long, long, long, long, long, long);
 
 /* A function of the MPI library. */
 struct Symbol {
@@ -63,7 +63,7 @@ static int fail(const struct Call* call, int error, const char* why) {
   static struct Symbol handle = {"PMPI_Comm_call_errhandler", NULL};
   Function* const handler = find(&handle, call->caller);
   sluice_print("sluice: error: %s_c: %s\n", call->of->symbol.name + 1, why);
-  if (handler) handler(communicator(call), error, 0, 0, 0, 0, 0, 0, 0);
+  if (handler) handler(communicator(call), error, 0, 0, 0, 0, 0, 0, 0, 0);
   return error;
 }
 
@@ -72,7 +72,8 @@ static int is_int(int64_t number) { return number >= INT_MIN && number <= INT_MA
 /* Calls a function with a communicator and a result. */
 static int ask(const struct Call* call, struct Symbol* symbol, int* result) {
   Function* const function = find(symbol, call->caller);
-  return function ? function(communicator(call), (long)result, 0, 0, 0, 0, 0, 0, 0) : error_other;
+  return function ? function(communicator(call), (long)result, 0, 0, 0, 0, 0, 0, 0, 0)
+                  : error_other;
 }
 
 /* How many blocks the arrays of a call have: the ranks of the other group, if there is one. (What
@@ -149,8 +150,10 @@ static int run(struct Call call) {
   if (!function) return fail(&call, error_other, "no MPI library has it");
   int result = prepare(&call);
   const long* const a = call.arguments;
-  if (result == success) result = function(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8]);
-  free(call.arrays);
+  if (result == success)
+    result = function(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9]);
+  /* (MPI reads the arrays of a non-blocking call until that has ended, and tells nobody when.) */
+  if (!strchr(call.of->roles, 'q')) free(call.arrays);
   return result;
 }
 
@@ -159,11 +162,13 @@ static int run(struct Call call) {
 #define PARAMETERS_7 PARAMETERS_6, long g
 #define PARAMETERS_8 PARAMETERS_7, long h
 #define PARAMETERS_9 PARAMETERS_8, long i
+#define PARAMETERS_10 PARAMETERS_9, long j
 #define ARGUMENTS_5 a, b, c, d, e
 #define ARGUMENTS_6 ARGUMENTS_5, f
 #define ARGUMENTS_7 ARGUMENTS_6, g
 #define ARGUMENTS_8 ARGUMENTS_7, h
 #define ARGUMENTS_9 ARGUMENTS_8, i
+#define ARGUMENTS_10 ARGUMENTS_9, j
 
 /* ROW(function, its roles, how many it has) */
 #define FUNCTIONS(ROW)                   \
@@ -183,6 +188,23 @@ static int run(struct Call call) {
   ROW(Scatter, "-m-bR-rc", 8)            \
   ROW(Scatterv, "-ww-bR-rc", 9)
 
+#define NONBLOCKING_FUNCTIONS(ROW)         \
+  ROW(Iallgather, "-N--n-cq", 8)           \
+  ROW(Iallgatherv, "-N--vv-cq", 9)         \
+  ROW(Iallreduce, "--n--cq", 7)            \
+  ROW(Ialltoall, "-N--n-cq", 8)            \
+  ROW(Ialltoallv, "-VV--vv-cq", 10)        \
+  ROW(Ibcast, "-n--cq", 6)                 \
+  ROW(Iexscan, "--n--cq", 7)               \
+  ROW(Igather, "-N--m-rcq", 9)             \
+  ROW(Igatherv, "-N--ww-rcq", 10)          \
+  ROW(Ireduce, "--n---cq", 8)              \
+  ROW(Ireduce_scatter, "--v--cq", 7)       \
+  ROW(Ireduce_scatter_block, "--n--cq", 7) \
+  ROW(Iscan, "--n--cq", 7)                 \
+  ROW(Iscatter, "-m-bR-rcq", 9)            \
+  ROW(Iscatterv, "-ww-bR-rcq", 10)
+
 #define DEFINE(name, roles, count)                                        \
   static int name##_c(PARAMETERS_##count) {                               \
     static struct Small small = {{"PMPI_" #name, NULL}, roles};           \
@@ -190,6 +212,7 @@ static int run(struct Call call) {
     return run((struct Call){&small, caller, {ARGUMENTS_##count}, NULL}); \
   }
 FUNCTIONS(DEFINE)
+NONBLOCKING_FUNCTIONS(DEFINE)
 
 #define TABLE_ROW(name, roles, count) {"PMPI_" #name "_c", (void*)&name##_c},
 
@@ -197,7 +220,7 @@ void* sluice_large_counts(const char* name) {
   static const struct {
     const char* name;
     void* function;
-  } all[] = {FUNCTIONS(TABLE_ROW)};
+  } all[] = {FUNCTIONS(TABLE_ROW) NONBLOCKING_FUNCTIONS(TABLE_ROW)};
   for (unsigned i = 0; i < sizeof all / sizeof *all; ++i) {
     if (strcmp(all[i].name, name) == 0) return all[i].function;
   }

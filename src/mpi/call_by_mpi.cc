@@ -34,26 +34,14 @@ CallByMpi::CallByMpi(const Arguments& program, const Exchange& call, Position po
       handed_(handed),
       stage_(handed.way.by == Way::By::mpi_then_sluice ? Stage::warming : Stage::last),
       wait_(process.progress_mpi, process.knobs, process.oversubscription) {
-  own(&call_.input, &input_type_);
-  own(&call_.output, &output_type_);
+  input_type_.replace(&call_.input);
+  output_type_.replace(&call_.output);
   if (is_aside()) {
     aside_.emplace(call_, handed.way.aside);
   } else if (!reduces_in_place && call_.in_place && call_.call.collective == Collective::reduce) {
     call_.in_place = false;
     call_.set_aside = true;
   }
-}
-
-// (What describes a type may be valid until the thread's next call, which MPI may make, or until
-// another thread frees the type.)
-void CallByMpi::own(Side* side, Description* description) {
-  if (!side->type) return;
-  description->datatype = *datatype_of(*side);
-  if (side->type->layout) {
-    description->layout = *side->type->layout;
-    description->datatype.layout = &description->layout;
-  }
-  side->type = &description->datatype;
 }
 
 bool CallByMpi::begin() try {

@@ -65,7 +65,6 @@ class CallByMpi {
   Exchange& exchange() { return call_; }
 
  private:
-  void own(Side* side, Description* description);
   bool place_where_it_lies(Exchange& call);
   bool place_apart(Exchange& call);
   void put_input_in_place(Call& call) const;

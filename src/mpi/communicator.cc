@@ -31,7 +31,13 @@ Communicator::Communicator(MPI_Comm handle, Runtime& runtime) : handle_(handle),
 Communicator::~Communicator() {
   for (auto& cache : last_) cache.reset();
   carriers_.reset();
-  if (team_) Team::retire(runtime_.process(), std::move(team_));
+  runtime_.pending().note_freed(handle_);
+  if (!team_) return;
+  if (team_->is_idle()) {
+    Team::retire(runtime_.process(), std::move(team_));
+  } else {
+    runtime_.pending().adopt(std::move(team_));
+  }
 }
 
 // Ranks may give different hints; all do the same. Each one's next call is a team set-up, in which
@@ -68,6 +74,7 @@ void Communicator::end_team(Owner next) {
   last_algorithm_ = nullptr;
   carriers_.reset();
   in_mpi_ = nullptr;  // (an error handler of MPI's call may be calling this)
+  if (team_) runtime_.pending().adopt(std::move(team_));
   team_.reset();
   owner_ = next;
 }
@@ -92,6 +99,8 @@ Status Communicator::form_team(const char* function) {
   owner_ = team_ ? Owner::team : Owner::mpi;
   if (!team_) return {};
   carriers_ = Carriers::make(*team_, runtime_, hints_, bootstrap.name());
+  may_be_in_flight_ = runtime_.pending().way() != ProgressWay::none &&
+                      runtime_.process().knobs.nonblocking != "off";
   return {};
 }
 

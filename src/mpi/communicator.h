@@ -36,6 +36,11 @@ class Communicator {
   // MPI (in MPICH 4.0.2 allgatherv puts the block of a single rank in the wrong place, so Sluice
   // does that); or its ranks agreed to leave them to MPI.
   bool is_left_to_mpi() const { return owner_ >= Owner::mpi; }
+  // Whether Sluice may carry non-blocking calls: there is a team. Equal on all ranks.
+  bool has_nonblocking() const { return team_ && may_be_in_flight_; }
+  Team* team() const { return team_.get(); }
+  // Why its calls fail; ok: they do not.
+  const Status& broken() const { return broken_; }
 
   // Decides about a call, and does it unless MPI is to do it; the first call sets the team up.
   // Blocks. Who does it is equal on all ranks. The error handler has been called for a failure. One
@@ -61,6 +66,7 @@ class Communicator {
   // The algorithm chosen for the last call that Sluice understood; nullptr if MPI did that call, or
   // if there was none.
   const Algorithm* last_algorithm() const { return last_algorithm_; }
+  void note_algorithm(const Algorithm* algorithm) { last_algorithm_ = algorithm; }
 
   // Collective. Adds the hints that the program gives to the earlier ones, and ends the team. The
   // next call sets up a new team.
@@ -101,6 +107,7 @@ class Communicator {
   std::unique_ptr<Team> team_;
   std::unique_ptr<Carriers> carriers_;  // of the team; null: there are none
   Status broken_;
+  bool may_be_in_flight_ = false;  // with a team: its non-blocking calls
   bool reported_ = false;
   bool others_may_wait_ = false;  // if broken: others may wait for this rank in a set-up
   Hints hints_;

@@ -155,6 +155,7 @@ void end_collectives() {
   static constinit std::atomic<bool> left{false};
   if (left.exchange(true)) return;
   all_pass = true;
+  if (Runtime* const runtime = Runtime::get_if_made()) runtime->pending().end();
   if (Communicators* const all = Communicators::get_if_made()) all->leave_to_mpi();
   if (Runtime* const runtime = Runtime::get_if_made()) runtime->close();
 }

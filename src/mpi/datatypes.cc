@@ -205,4 +205,14 @@ void FreedDatatype::adopt(std::unique_ptr<Description>& description) {
   if (description->datatype.handle == handle_) own_ = std::move(description);
 }
 
+void Description::replace(Side* side) {
+  if (!side->type) return;
+  datatype = *static_cast<const Datatype*>(side->type);
+  if (side->type->layout) {
+    layout = *side->type->layout;
+    datatype.layout = &layout;
+  }
+  side->type = &datatype;
+}
+
 }  // namespace sluice

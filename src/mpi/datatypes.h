@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "src/memory/layout.h"
+#include "src/memory/side.h"
 #include "src/mpi/datatype.h"
 #include "src/mpi/real.h"
 
@@ -16,6 +17,10 @@ namespace sluice {
 struct Description {
   Datatype datatype;
   Layout layout;
+
+  // Makes this a copy of a side's, which may be valid until the thread's next call, or until
+  // another thread frees the type; and the side's.
+  void replace(Side* side);
 };
 
 // The description of a type; nullptr for MPI_DATATYPE_NULL, and if MPI has no such type.

@@ -3,39 +3,15 @@
 // The MPI functions that programs call: each row of the table, and the same with counts of 64 bits.
 // Programs reach them through libsluice.so, which exports each as MPI_X and as PMPI_X: the Fortran
 // bindings of some MPI libraries call PMPI_X, and tools which define MPI_X stack on top of Sluice.
-#include <concepts>
-#include <string_view>
-#include <type_traits>
-
 #include "sluice/sluice.h"
 #include "src/mpi/communicators.h"
+#include "src/mpi/entry.h"
 #include "src/mpi/functions.h"
 #include "src/mpi/narrow_floats.h"
 #include "src/mpi/prepared_call.h"
 
 namespace sluice {
 namespace {
-
-// Becomes the array that a parameter of MPI's takes.
-struct ArrayForMpi {
-  Numbers numbers;
-  template <std::signed_integral T>
-  operator const T*() const {
-    return numbers.as<T>();
-  }
-};
-
-// An argument in the form to pass to MPI: operations on Sluice's own types are replaced.
-template <bool is_op, typename T>
-auto for_mpi(const Arguments& arguments, T argument) {
-  if constexpr (is_op) {
-    return operation_for_mpi(arguments.datatype, argument);
-  } else if constexpr (std::is_same_v<T, Numbers>) {
-    return ArrayForMpi{argument};
-  } else {
-    return argument;
-  }
-}
 
 int initialized(int result) {
   if (is_switched_off() || result != MPI_SUCCESS) return result;
@@ -56,13 +32,6 @@ int finalize() {
 
 }  // namespace
 }  // namespace sluice
-
-#define SLUICE_ASSIGN(role) arguments.role = role;
-#define SLUICE_OF_PROBE(role) probe.role
-#define SLUICE_FOR_MPI(role) sluice::for_mpi<std::string_view(#role) == "op">(arguments, role)
-
-#define SLUICE_SMALL(role) sluice::SmallRoles::role role
-#define SLUICE_LARGE(role) sluice::LargeRoles::role role
 
 #define SLUICE_SET_BUFFER(role) buffers.set(role);
 #define SLUICE_OF_ARGUMENTS(role) \

@@ -29,6 +29,25 @@
   ROW(Scatter, sendbuf, sendcount, sendtype, recvbuf, recvcount, recvtype, root, comm)           \
   ROW(Scatterv, sendbuf, sendcounts, sdispls, sendtype, recvbuf, recvcount, recvtype, root, comm)
 
+// The name of a row's non-blocking function: of Bcast, Ibcast.
+#define SLUICE_NONBLOCKING(function) SLUICE_NONBLOCKING_##function
+#define SLUICE_NONBLOCKING_Barrier Ibarrier
+#define SLUICE_NONBLOCKING_Allreduce Iallreduce
+#define SLUICE_NONBLOCKING_Reduce Ireduce
+#define SLUICE_NONBLOCKING_Bcast Ibcast
+#define SLUICE_NONBLOCKING_Allgather Iallgather
+#define SLUICE_NONBLOCKING_Allgatherv Iallgatherv
+#define SLUICE_NONBLOCKING_Alltoall Ialltoall
+#define SLUICE_NONBLOCKING_Alltoallv Ialltoallv
+#define SLUICE_NONBLOCKING_Reduce_scatter Ireduce_scatter
+#define SLUICE_NONBLOCKING_Reduce_scatter_block Ireduce_scatter_block
+#define SLUICE_NONBLOCKING_Scan Iscan
+#define SLUICE_NONBLOCKING_Exscan Iexscan
+#define SLUICE_NONBLOCKING_Gather Igather
+#define SLUICE_NONBLOCKING_Gatherv Igatherv
+#define SLUICE_NONBLOCKING_Scatter Iscatter
+#define SLUICE_NONBLOCKING_Scatterv Iscatterv
+
 // Every role. Their C types are in Roles (describe.h).
 #define SLUICE_ROLES(M)                                                                         \
   SLUICE_EACH(M, sendbuf, recvbuf, buffer, count, sendcount, recvcount, sendcounts, recvcounts, \

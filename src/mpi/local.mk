@@ -13,6 +13,11 @@ face_sources += \
   src/mpi/describe.cc src/mpi/describe.h \
   src/mpi/host_copy_for_mpi.cc src/mpi/host_copy_for_mpi.h \
   src/mpi/entries.cc \
+  src/mpi/nonblocking_call.cc src/mpi/nonblocking_call.h \
+  src/mpi/nonblocking_entries.cc src/mpi/entry.h \
+  src/mpi/pending_calls.cc src/mpi/pending_calls.h \
+  src/mpi/progress_way.cc src/mpi/progress_way.h \
+  src/mpi/wait_entries.cc \
   src/mpi/errors.cc src/mpi/errors.h \
   src/mpi/exchange.h \
   src/mpi/free_entries.cc \

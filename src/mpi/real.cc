@@ -47,13 +47,23 @@ Real look_up_all() {
   Real found;
 #define SLUICE_LOOK_UP(function, ...) look_up(found.function, "PMPI_" #function, &found.missing);
 #define SLUICE_LOOK_UP_LARGE(function, ...) SLUICE_LOOK_UP(function##_c)
+#define SLUICE_LOOK_UP_I(function, ...) SLUICE_LOOK_UP_OF(SLUICE_NONBLOCKING(function))
+#define SLUICE_LOOK_UP_LARGE_I(function, ...) SLUICE_LOOK_UP_LARGE_OF(SLUICE_NONBLOCKING(function))
+#define SLUICE_LOOK_UP_OF(function) SLUICE_LOOK_UP(function)
+#define SLUICE_LOOK_UP_LARGE_OF(function) SLUICE_LOOK_UP_LARGE(function)
 #define SLUICE_LOOK_UP_IF_THERE(function) look_up_if_there(found.function, "PMPI_" #function);
   SLUICE_COLLECTIVES(SLUICE_LOOK_UP)
   SLUICE_COUNTING_COLLECTIVES(SLUICE_LOOK_UP_LARGE)
+  SLUICE_COLLECTIVES(SLUICE_LOOK_UP_I)
+  SLUICE_COUNTING_COLLECTIVES(SLUICE_LOOK_UP_LARGE_I)
   SLUICE_USED(SLUICE_LOOK_UP)
   SLUICE_USED_OF_MPI_4(SLUICE_LOOK_UP_IF_THERE)
   SLUICE_USED_OF_ONE(SLUICE_LOOK_UP)
 #undef SLUICE_LOOK_UP_IF_THERE
+#undef SLUICE_LOOK_UP_LARGE_OF
+#undef SLUICE_LOOK_UP_OF
+#undef SLUICE_LOOK_UP_LARGE_I
+#undef SLUICE_LOOK_UP_I
 #undef SLUICE_LOOK_UP_LARGE
 #undef SLUICE_LOOK_UP
   found.comm_null = MPI_COMM_NULL;

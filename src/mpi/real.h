@@ -32,10 +32,11 @@ void* find_data(const char* symbol);
               Errhandler_free, Finalize, Finalized, Grequest_complete, Grequest_start, Group_free, \
               Group_translate_ranks, Info_delete, Info_get, Info_get_nkeys, Info_get_nthkey,       \
               Info_set, Init, Init_thread, Initialized, Op_commutative, Op_create, Op_free, Pack,  \
-              Query_thread, Reduce_local, Send, Test, Type_commit, Type_contiguous,                \
-              Type_delete_attr, Type_create_keyval, Type_free, Type_get_attr, Type_get_contents,   \
-              Type_get_envelope, Type_get_extent_x, Type_get_true_extent_x, Type_set_attr,         \
-              Type_set_name, Type_size_x, Wait)
+              Query_thread, Reduce_local, Request_get_status, Send, Test, Testall, Testany,        \
+              Testsome, Type_commit, Type_contiguous, Type_delete_attr, Type_create_keyval,        \
+              Type_free, Type_get_attr, Type_get_contents, Type_get_envelope, Type_get_extent_x,   \
+              Type_get_true_extent_x, Type_set_attr, Type_set_name, Type_size_x, Wait, Waitall,    \
+              Waitany, Waitsome)
 // And those that MPI libraries before MPI 4 lack: null there.
 #define SLUICE_USED_OF_MPI_4(ROW)                                                \
   SLUICE_EACH(ROW, Comm_create_from_group, Info_get_string, Type_get_contents_c, \
@@ -50,12 +51,22 @@ void* find_data(const char* symbol);
 struct Real {
 #define SLUICE_POINTER(function, ...) decltype(&PMPI_##function) function = nullptr;
 #define SLUICE_LARGE_POINTER(function, ...) SLUICE_POINTER(function##_c)
+#define SLUICE_I_POINTER(function, ...) SLUICE_POINTER_OF(SLUICE_NONBLOCKING(function))
+#define SLUICE_LARGE_I_POINTER(function, ...) SLUICE_LARGE_POINTER_OF(SLUICE_NONBLOCKING(function))
+#define SLUICE_POINTER_OF(function) SLUICE_POINTER(function)
+#define SLUICE_LARGE_POINTER_OF(function) SLUICE_LARGE_POINTER(function)
   SLUICE_COLLECTIVES(SLUICE_POINTER)
+  SLUICE_COLLECTIVES(SLUICE_I_POINTER)
   // (With libsluice.so's stand-ins, where the MPI library lacks them: SluiceLookUp.)
   SLUICE_COUNTING_COLLECTIVES(SLUICE_LARGE_POINTER)
+  SLUICE_COUNTING_COLLECTIVES(SLUICE_LARGE_I_POINTER)
   SLUICE_USED(SLUICE_POINTER)
   SLUICE_USED_OF_MPI_4(SLUICE_POINTER)
   SLUICE_USED_OF_ONE(SLUICE_POINTER)
+#undef SLUICE_LARGE_POINTER_OF
+#undef SLUICE_POINTER_OF
+#undef SLUICE_LARGE_I_POINTER
+#undef SLUICE_I_POINTER
 #undef SLUICE_LARGE_POINTER
 #undef SLUICE_POINTER
   // Predefined handles that calls need often.

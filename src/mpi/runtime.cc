@@ -116,7 +116,8 @@ Runtime::Runtime() {
   process_.label = label_process(getpid(), host_name());
   process_.version = SLUICE_VERSION;
   process_.settings = agreed_settings(setting_sources()) + "built-in rules=file with digest " +
-                      std::to_string(digest(std::string(builtin_rules()))) + "\n";
+                      std::to_string(digest(std::string(builtin_rules()))) + "\n" +
+                      "progress of non-blocking calls=" + to_string(pending_.way()) + "\n";
   if (world_rank_ == 0) warn_of_settings();
   failure_ = located(configure(), setting_sources());
   if (failure_.ok()) read_choices();

@@ -12,6 +12,7 @@
 #include "src/engine/team.h"
 #include "src/host/locality.h"
 #include "src/ipc/device_slabs.h"
+#include "src/mpi/pending_calls.h"
 #include "src/mpi/progress_request.h"
 #include "src/mpi/real.h"
 #include "src/nccl/device_group.h"
@@ -39,6 +40,7 @@ class Runtime {
   static Runtime* get_if_made();
 
   Process& process() { return process_; }
+  PendingCalls& pending() { return pending_; }
   DeviceGroups& device_groups() { return device_groups_; }
   DeviceSlabs& device_slabs() { return device_slabs_; }
   // What is wrong with the settings, if anything. No team can be set up then: the set-up fails on
@@ -72,6 +74,7 @@ class Runtime {
   ProgressRequest progress_;
   Locator locator_;
   Process process_;
+  PendingCalls pending_{process_};
   DeviceGroups device_groups_;
   DeviceSlabs device_slabs_;
   Status failure_;

@@ -15,6 +15,7 @@ namespace sluice {
 class Communicator;
 class FreedCommunicator;
 class FreedDatatype;
+class NonblockingCall;
 struct Datatype;
 
 // MPI reuses the handles of freed objects. So the result of a look-up is valid only until the count
@@ -46,6 +47,9 @@ struct ThreadState {
   const Datatype* datatype[2]{};
   uint32_t next_datatype = 0;
   const Datatype* passing_datatype = nullptr;  // first used in this call, and valid for it
+
+  // Non-blocking calls whose failure MPI's waits have seen, and nobody has reported.
+  NonblockingCall* failed_calls = nullptr;
 
   // What this thread is freeing, innermost first: attribute callbacks may free other objects.
   const FreedCommunicator* freed_communicator = nullptr;

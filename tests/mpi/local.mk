@@ -19,6 +19,7 @@ mpi_programs = \
   tests/mpi/meeting \
   tests/mpi/movement \
   tests/mpi/narrow_floats \
+  tests/mpi/nonblocking \
   tests/mpi/odd \
   tests/mpi/operations \
   tests/mpi/payload \
@@ -77,6 +78,7 @@ mpi_tests = \
   tests/mpi/test_face \
   tests/mpi/test_stress \
   tests/mpi/test_progress \
+  tests/mpi/test_nonblocking \
   tests/mpi/test_endings \
   tests/mpi/test_errors \
   tests/mpi/test_shared_memory \

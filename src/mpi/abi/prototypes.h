@@ -68,6 +68,60 @@ int PMPI_Scatter_c(const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_D
 int PMPI_Scatterv_c(const void*, const MPI_Count*, const MPI_Aint*, MPI_Datatype, void*, MPI_Count,
                     MPI_Datatype, int, MPI_Comm);
 
+// The non-blocking ones.
+int PMPI_Iallgather(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm,
+                    MPI_Request*);
+int PMPI_Iallgatherv(const void*, int, MPI_Datatype, void*, const int*, const int*, MPI_Datatype,
+                     MPI_Comm, MPI_Request*);
+int PMPI_Iallreduce(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request*);
+int PMPI_Ialltoall(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm,
+                   MPI_Request*);
+int PMPI_Ialltoallv(const void*, const int*, const int*, MPI_Datatype, void*, const int*,
+                    const int*, MPI_Datatype, MPI_Comm, MPI_Request*);
+int PMPI_Ibarrier(MPI_Comm, MPI_Request*);
+int PMPI_Ibcast(void*, int, MPI_Datatype, int, MPI_Comm, MPI_Request*);
+int PMPI_Iexscan(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request*);
+int PMPI_Igather(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm,
+                 MPI_Request*);
+int PMPI_Igatherv(const void*, int, MPI_Datatype, void*, const int*, const int*, MPI_Datatype, int,
+                  MPI_Comm, MPI_Request*);
+int PMPI_Ireduce(const void*, void*, int, MPI_Datatype, MPI_Op, int, MPI_Comm, MPI_Request*);
+int PMPI_Ireduce_scatter(const void*, void*, const int*, MPI_Datatype, MPI_Op, MPI_Comm,
+                         MPI_Request*);
+int PMPI_Ireduce_scatter_block(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm,
+                               MPI_Request*);
+int PMPI_Iscan(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request*);
+int PMPI_Iscatter(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm,
+                  MPI_Request*);
+int PMPI_Iscatterv(const void*, const int*, const int*, MPI_Datatype, void*, int, MPI_Datatype, int,
+                   MPI_Comm, MPI_Request*);
+int PMPI_Iallgather_c(const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Datatype,
+                      MPI_Comm, MPI_Request*);
+int PMPI_Iallgatherv_c(const void*, MPI_Count, MPI_Datatype, void*, const MPI_Count*,
+                       const MPI_Aint*, MPI_Datatype, MPI_Comm, MPI_Request*);
+int PMPI_Iallreduce_c(const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request*);
+int PMPI_Ialltoall_c(const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Datatype, MPI_Comm,
+                     MPI_Request*);
+int PMPI_Ialltoallv_c(const void*, const MPI_Count*, const MPI_Aint*, MPI_Datatype, void*,
+                      const MPI_Count*, const MPI_Aint*, MPI_Datatype, MPI_Comm, MPI_Request*);
+int PMPI_Ibcast_c(void*, MPI_Count, MPI_Datatype, int, MPI_Comm, MPI_Request*);
+int PMPI_Iexscan_c(const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request*);
+int PMPI_Igather_c(const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Datatype, int,
+                   MPI_Comm, MPI_Request*);
+int PMPI_Igatherv_c(const void*, MPI_Count, MPI_Datatype, void*, const MPI_Count*, const MPI_Aint*,
+                    MPI_Datatype, int, MPI_Comm, MPI_Request*);
+int PMPI_Ireduce_c(const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, int, MPI_Comm,
+                   MPI_Request*);
+int PMPI_Ireduce_scatter_c(const void*, void*, const MPI_Count*, MPI_Datatype, MPI_Op, MPI_Comm,
+                           MPI_Request*);
+int PMPI_Ireduce_scatter_block_c(const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm,
+                                 MPI_Request*);
+int PMPI_Iscan_c(const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Request*);
+int PMPI_Iscatter_c(const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Datatype, int,
+                    MPI_Comm, MPI_Request*);
+int PMPI_Iscatterv_c(const void*, const MPI_Count*, const MPI_Aint*, MPI_Datatype, void*, MPI_Count,
+                     MPI_Datatype, int, MPI_Comm, MPI_Request*);
+
 int PMPI_Comm_compare(MPI_Comm, MPI_Comm, int*);
 int PMPI_Comm_create_from_group(MPI_Group, const char*, MPI_Info, MPI_Errhandler, MPI_Comm*);
 int PMPI_Comm_create_keyval(MPI_Comm_copy_attr_function*, MPI_Comm_delete_attr_function*, int*,
@@ -110,8 +164,15 @@ int PMPI_Grequest_complete(MPI_Request);
 int PMPI_Grequest_start(MPI_Grequest_query_function*, MPI_Grequest_free_function*,
                         MPI_Grequest_cancel_function*, void*, MPI_Request*);
 int PMPI_Send(const void*, int, MPI_Datatype, int, int, MPI_Comm);
+int PMPI_Request_get_status(MPI_Request, int*, MPI_Status*);
 int PMPI_Test(MPI_Request*, int*, MPI_Status*);
+int PMPI_Testall(int, MPI_Request*, int*, MPI_Status*);
+int PMPI_Testany(int, MPI_Request*, int*, int*, MPI_Status*);
+int PMPI_Testsome(int, MPI_Request*, int*, int*, MPI_Status*);
 int PMPI_Wait(MPI_Request*, MPI_Status*);
+int PMPI_Waitall(int, MPI_Request*, MPI_Status*);
+int PMPI_Waitany(int, MPI_Request*, int*, MPI_Status*);
+int PMPI_Waitsome(int, MPI_Request*, int*, int*, MPI_Status*);
 
 int PMPI_Op_commutative(MPI_Op, int*);
 int PMPI_Op_create(MPI_User_function*, int, MPI_Op*);

@@ -273,7 +273,7 @@ TEST(Knobs, AgreedSettingsAreCanonical) {
       "SLUICE_TLS",           "SLUICE_TLS_LOCAL",   "SLUICE_VERBS_RING",
       "SLUICE_VERBS_LOCAL",   "SLUICE_NCCL",        "SLUICE_NCCL_LEAST",
       "SLUICE_CHOICE",        "SLUICE_CUDA_IPC",    "SLUICE_CUDA_IPC_LEAST",
-      "SLUICE_CUDA_IPC_SLAB", "SLUICE_TCP_STREAMS"};
+      "SLUICE_CUDA_IPC_SLAB", "SLUICE_TCP_STREAMS", "SLUICE_NONBLOCKING"};
   const std::string settings = agreed_settings(environment_of({}));
   for (const Knob& knob : knob_table()) {
     const bool listed = settings.find(std::string(knob.name) + "=") != std::string::npos;

@@ -27,6 +27,7 @@ struct MPI_Status {
 
 #define MPI_SUCCESS 0
 #define MPI_ERR_NO_MEM 34
+#define MPI_ERR_REQUEST 19
 #define MPI_ERR_OTHER 15
 #define MPI_ERR_UNSUPPORTED_OPERATION 44
 

@@ -35,6 +35,7 @@ using MPI_Status = ompi_status_public_t;
 
 #define MPI_SUCCESS 0
 #define MPI_ERR_NO_MEM 39
+#define MPI_ERR_REQUEST 7
 #define MPI_ERR_OTHER 16
 #define MPI_ERR_UNSUPPORTED_OPERATION 52
 

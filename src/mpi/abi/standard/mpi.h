@@ -28,6 +28,7 @@ struct MPI_Status {
 
 #define MPI_SUCCESS 0
 #define MPI_ERR_NO_MEM 39
+#define MPI_ERR_REQUEST 7
 #define MPI_ERR_OTHER 16
 #define MPI_ERR_UNSUPPORTED_OPERATION 55
 

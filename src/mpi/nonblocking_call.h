@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// A non-blocking collective that Sluice carries, from its function until the program is done with
+// its request, a generalized request of MPI's:
+//
+//   described -> running -> ended -> completed
+//
+// It owns all that the call needs, because the program may free the communicator, its types and its
+// operation while the call runs.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "src/engine/call_in_flight.h"
+#include "src/memory/placement.h"
+#include "src/mpi/datatypes.h"
+#include "src/mpi/prepared_call.h"
+#include "src/mpi/user_operation.h"
+
+namespace sluice {
+
+class NonblockingCall final : public CallOwner {
+ public:
+  enum class State : uint8_t { described, running, ended, completed, orphaned };
+
+  NonblockingCall(const char* name, MPI_Comm comm, const Process& process)
+      : name_(name), comm_(comm), wait_({}, process.knobs, process.oversubscription) {}
+  NonblockingCall(const NonblockingCall&) = delete;
+  NonblockingCall& operator=(const NonblockingCall&) = delete;
+
+  // False: MPI does the call, or has an error for it. May throw std::bad_alloc.
+  bool describe(const Row& row, const Arguments& arguments, Position position);
+  // Everything local that can fail. May throw std::bad_alloc.
+  Status place();
+  // Makes the request. False if MPI can't.
+  bool make_request();
+  MPI_Request request() const { return request_; }
+
+  const char* name() const { return name_; }
+  const Call& call() const { return exchange_.call; }
+  const Status& refusal() const { return exchange_.refusal; }
+  bool has_own_operation() const { return exchange_.user_op.has_value(); }
+
+  void ended(const Status& status) override;
+
+  // To be called if this thread has been told of failed calls by MPI's waits: calls the error
+  // handler of each one's communicator. Returns the first error, or MPI_SUCCESS.
+  static int report_failures();
+
+ private:
+  friend class PendingCalls;
+
+  static int query(void* call, MPI_Status* status);
+  static int free(void* call);
+  static int cancel(void* call, int has_ended);
+
+  const char* const name_;
+  MPI_Comm comm_;  // null once it is freed
+  State state_ = State::described;
+  LoneWait wait_;
+  Exchange exchange_;
+  Description input_type_, output_type_;
+  StagingPair staging_;
+  std::optional<Placement> placement_;
+  std::optional<UserOperation> operation_;
+  MPI_Request request_{};
+  Status status_;  // once it has ended
+  PendingCalls* pending_ = nullptr;
+  struct {
+    NonblockingCall *next_ended = nullptr, *next = nullptr, *previous = nullptr;
+  } links_;
+};
+
+// Starts a non-blocking collective. False: MPI does it. *result: what the function returns.
+bool start_nonblocking(const Row& row, const Arguments& arguments, MPI_Request* request,
+                       int* result);
+
+}  // namespace sluice

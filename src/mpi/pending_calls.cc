@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: BSD-3-Clause
+#include "src/mpi/pending_calls.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <new>
+#include <utility>
+
+#include "src/base/log.h"
+#include "src/mpi/nonblocking_call.h"
+#include "src/mpi/thread_state.h"
+
+namespace sluice {
+
+constinit std::atomic<uint32_t> live_requests{0};
+
+// The registry's lock. Collectives that MPI or the program's functions call meanwhile bypass
+// Sluice.
+class PendingCalls::Lock {
+ public:
+  explicit Lock(PendingCalls& calls) : calls_(calls) {
+    while (!calls.try_lock()) sched_yield();
+  }
+  Lock(PendingCalls& calls, std::adopt_lock_t) : calls_(calls) {}
+  ~Lock() {
+    this_thread.inside = was_inside_;
+    calls_.locked_.clear(std::memory_order_release);
+  }
+  Lock(const Lock&) = delete;
+  Lock& operator=(const Lock&) = delete;
+
+ private:
+  PendingCalls& calls_;
+  const bool was_inside_ = std::exchange(this_thread.inside, true);
+};
+
+Status PendingCalls::start(Team& team, const Algorithm& by, NonblockingCall& call) {
+  const Lock lock(*this);
+  if (!has_begun_ && !begin_progress(way_, *this)) {
+    return team.nonblocking().fail_call(
+        {Code::unavailable, "MPI lets no non-blocking calls progress"});
+  }
+  has_begun_ = true;
+  NonblockingTeam& half = team.nonblocking();
+  teams_.reserve(teams_.size() + 1);
+  const bool was_idle = half.is_idle();
+  call.pending_ = this;
+  if (Status status = half.start(by, call.call(), call); !status.ok()) return status;
+  if (was_idle) teams_.push_back(&half);
+  if (!call.make_request()) {
+    call.state_ = NonblockingCall::State::orphaned;
+    return half.fail_call({Code::internal, "MPI makes no request"});
+  }
+  call.state_ = NonblockingCall::State::running;
+  call.links_.next = live_;
+  if (live_) live_->links_.previous = &call;
+  live_ = &call;
+  own_operations_ += call.has_own_operation();
+  live_requests.fetch_add(1, std::memory_order_relaxed);
+  running_.fetch_add(1, std::memory_order_relaxed);
+  return {};
+}
+
+Status PendingCalls::fail(Team& team, const Status& cause) try {
+  const Lock lock(*this);
+  return team.nonblocking().fail_call(cause);
+} catch (const std::bad_alloc&) {
+  return cause;
+}
+
+int PendingCalls::drive(Thread thread) {
+  if (!try_lock()) return 0;
+  const Lock lock(*this, std::adopt_lock);
+  process_.endpoint->progress();
+  for (NonblockingTeam* const team : teams_) team->advance();
+  const int completed = thread == Thread::of_the_program ? complete_ended() : 0;
+  if (completed == 0) watch();
+  drop_idle_teams();
+  return completed;
+}
+
+int PendingCalls::complete_ended() {
+  int completed = 0;
+  for (NonblockingCall* next = std::exchange(ended_, nullptr); next; ++completed) {
+    NonblockingCall& call = *std::exchange(next, next->links_.next_ended);
+    call.state_ = NonblockingCall::State::completed;
+    running_.fetch_sub(1, std::memory_order_relaxed);
+    real().Grequest_complete(call.request_);  // (another thread may free it at once)
+  }
+  return completed;
+}
+
+void PendingCalls::watch() {
+  const bool waits = waiting_.load(std::memory_order_relaxed) > 0;
+  const auto since = Clock::duration(waiting_since_.load(std::memory_order_relaxed));
+  const auto waited = waits ? Clock::now().time_since_epoch() - since : Clock::duration(0);
+  for (NonblockingTeam* const team : teams_) team->watch(waited);
+}
+
+void PendingCalls::drop_idle_teams() {
+  std::erase_if(teams_, [](const NonblockingTeam* team) { return team->is_idle(); });
+  std::erase_if(adopted_, [](const Adopted& each) { return each.half->is_idle(); });
+}
+
+void PendingCalls::forget(NonblockingCall& call) {
+  const Lock lock(*this);
+  auto& links = call.links_;
+  (links.previous ? links.previous->links_.next : live_) = links.next;
+  if (links.next) links.next->links_.previous = links.previous;
+  own_operations_ -= call.has_own_operation();
+  live_requests.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void PendingCalls::adopt(std::unique_ptr<Team> team) {
+  const Lock lock(*this);
+  if (team->is_idle()) return;
+  NonblockingTeam* const half = &team->nonblocking();
+  adopted_.push_back({half, std::move(team)});
+}
+
+void PendingCalls::note_freed(MPI_Comm comm) {
+  if (live_requests.load(std::memory_order_relaxed) == 0) return;
+  const Lock lock(*this);
+  for (NonblockingCall* call = live_; call; call = call->links_.next) {
+    if (call->comm_ == comm) call->comm_ = real().comm_null;
+  }
+}
+
+bool PendingCalls::defer_operation(MPI_Op op) try {
+  const Lock lock(*this);
+  if (own_operations_ > 0) deferred_.operations.push_back(op);
+  return own_operations_ > 0;
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
+bool PendingCalls::defer_type(MPI_Datatype type) try {
+  const Lock lock(*this);
+  if (own_operations_ > 0) deferred_.types.push_back(type);
+  return own_operations_ > 0;
+} catch (const std::bad_alloc&) {
+  return false;
+}
+
+void PendingCalls::free_deferred() {
+  decltype(deferred_) freed;
+  {
+    const Lock lock(*this);
+    if (own_operations_ > 0) return;
+    std::swap(freed, deferred_);
+  }
+  for (MPI_Op& op : freed.operations) real().Op_free(&op);
+  for (MPI_Datatype& type : freed.types) real().Type_free(&type);
+}
+
+void PendingCalls::begin_wait() {
+  if (waiting_.fetch_add(1, std::memory_order_relaxed) > 0) return;
+  waiting_since_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+}
+
+// (All ranks come here, so the calls end, unless a rank has not started one.)
+void PendingCalls::end() {
+  std::vector<std::string> names;
+  bool has_begun = false;
+  {
+    const Lock lock(*this);
+    has_begun = has_begun_;
+    for (const NonblockingTeam* team : teams_) {
+      for (std::string& name : team->describe_all()) names.push_back(std::move(name));
+    }
+  }
+  for (const std::string& name : names) {
+    log(Level::error, "MPI_Finalize while %s is in flight: no wait or test has seen its end",
+        name.c_str());
+  }
+  begin_wait();
+  while (any()) {
+    if (drive(Thread::of_the_program) == 0 && process_.progress_mpi) process_.progress_mpi();
+  }
+  end_wait();
+  if (has_begun) end_progress(way_);
+}
+
+}  // namespace sluice

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: BSD-3-Clause
+//
+// The non-blocking collectives of this process that have not ended, and who drives them. There is
+// one lock. Whoever starts a call waits for it; whoever drives goes on if another thread has it. No
+// rank is waited for while it is held, and MPI does not progress.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "src/engine/nonblocking_team.h"
+#include "src/engine/team.h"
+#include "src/mpi/progress_way.h"
+#include "src/mpi/real.h"
+
+namespace sluice {
+
+class NonblockingCall;
+
+// Requests of such calls that the program has not yet waited for or tested successfully. While
+// there are none, MPI's own functions do all waits.
+extern constinit std::atomic<uint32_t> live_requests;
+
+class PendingCalls {
+ public:
+  // process: must outlive this.
+  explicit PendingCalls(Process& process) : process_(process), way_(find_progress_way()) {}
+  PendingCalls(const PendingCalls&) = delete;
+  PendingCalls& operator=(const PendingCalls&) = delete;
+
+  ProgressWay way() const { return way_; }
+  // Whether calls run, or have ended and their requests have not been completed.
+  bool any() const { return running_.load(std::memory_order_relaxed) > 0; }
+
+  // Starts a call, which is described and placed, and makes its request. Once this succeeds, the
+  // call belongs to the request. May throw std::bad_alloc.
+  Status start(Team& team, const Algorithm& by, NonblockingCall& call);
+  // In place of it. Throws nothing.
+  Status fail(Team& team, const Status& cause);
+
+  // Moves bytes, advances all calls and, if the thread may call MPI, completes the requests of
+  // those that have ended. Returns their number. Never waits. Any thread.
+  enum class Thread : uint8_t { of_the_program, of_sluice };
+  int drive(Thread thread);
+
+  // Called by the request's free function: the program is done with it.
+  void forget(NonblockingCall& call);
+
+  // The communicator of that handle is freed, or its team is replaced. If calls of the team are in
+  // flight, it lives on until they have ended.
+  void adopt(std::unique_ptr<Team> team);
+  void note_freed(MPI_Comm comm);
+
+  // While calls with operations of the program's are in flight, operations and types stay. True:
+  // it will be freed later.
+  bool defer_operation(MPI_Op op);
+  bool defer_type(MPI_Datatype type);
+  // Frees those that may go. Called by threads of the program.
+  void free_deferred();
+
+  // Encloses a wait of the program's, while calls run.
+  void begin_wait();
+  void end_wait() { waiting_.fetch_sub(1, std::memory_order_relaxed); }
+
+  // MPI_Finalize begins: drives all calls to their end, and tells which there were. No others are
+  // started.
+  void end();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  class Lock;
+  struct Adopted {
+    NonblockingTeam* half;
+    std::unique_ptr<Team> team;
+  };
+
+  bool try_lock() { return !locked_.test_and_set(std::memory_order_acquire); }
+  void watch();
+  int complete_ended();
+  void drop_idle_teams();
+
+  Process& process_;
+  const ProgressWay way_;
+  std::atomic_flag locked_ = ATOMIC_FLAG_INIT;
+  std::atomic<uint32_t> running_{0};
+  std::atomic<uint32_t> waiting_{0};      // threads in waits of the program's
+  std::atomic<int64_t> waiting_since_{};  // when the first of them began
+  // The lock guards what follows.
+  bool has_begun_ = false;
+  std::vector<NonblockingTeam*> teams_;  // with calls in flight
+  std::vector<Adopted> adopted_;
+  NonblockingCall* ended_ = nullptr;
+  NonblockingCall* live_ = nullptr;
+  uint32_t own_operations_ = 0;  // live calls with an operation of the program's
+  struct {
+    std::vector<MPI_Op> operations;
+    std::vector<MPI_Datatype> types;
+  } deferred_;
+
+  friend class NonblockingCall;
+};
+
+}  // namespace sluice
