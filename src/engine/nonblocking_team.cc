@@ -45,8 +45,10 @@ Status NonblockingTeam::start(const Algorithm& algorithm, const Call& call, Call
     status = process_.no_memory_for_call;
   }
   if (status.ok()) return {};
-  started.owner = nullptr;
-  return break_by(status, &started);
+  status = break_by(status, &started);
+  calls_.remove_if([&](const CallInFlight& call) { return &call == &started; },
+                   [](const CallInFlight&) {});
+  return status;
 } catch (const std::bad_alloc&) {
   return fail_call(process_.no_memory_for_call);
 }
@@ -63,13 +65,20 @@ bool NonblockingTeam::advance(CallInFlight& call) try {
   return true;
 }
 
-void NonblockingTeam::advance() {
-  calls_.remove_if([this](CallInFlight& call) { return advance(call); },
-                   [this](const CallInFlight& ended) {
-                     counts_.add(*ended.algorithm, *ended.call, resources_.size, ended.began);
-                     const bool is_done = ended.state == Executor::State::done;
-                     if (ended.owner) ended.owner->ended(is_done ? Status() : broken_);
-                   });
+bool NonblockingTeam::advance() {
+  bool is_busy = false;
+  const auto has_ended = [&](CallInFlight& call) {
+    const bool ended = advance(call);
+    is_busy |= call.state == Executor::State::busy;
+    return ended;
+  };
+  const auto tell_owner = [this](const CallInFlight& ended) {
+    counts_.add(*ended.algorithm, *ended.call, resources_.size, ended.began);
+    const bool is_done = ended.state == Executor::State::done;
+    if (ended.owner) ended.owner->ended(is_done ? Status() : broken_);
+  };
+  calls_.remove_if(has_ended, tell_owner);
+  return is_busy;
 }
 
 void NonblockingTeam::watch(std::chrono::nanoseconds waited) try {

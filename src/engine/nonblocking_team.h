@@ -33,8 +33,9 @@ class NonblockingTeam {
   // stay valid until the owner has been told of its end, which happens in `advance`. An error: the
   // owner is told nothing. Errors are sticky, and end all calls in flight; the peers are told.
   Status start(const Algorithm& algorithm, const Call& call, CallOwner& owner);
-  // Advances all calls; moves no bytes (Endpoint::progress does). Never waits for other ranks.
-  void advance();
+  // Advances all calls; moves no bytes (Endpoint::progress does). Never waits for other ranks. True
+  // if local work is left, for the next time.
+  bool advance();
   bool is_idle() const { return calls_.empty(); }
   // To be called now and then: whether other ranks have failed. waited: how long this rank has
   // waited for calls to end; zero if it does something else. Reports late ranks, and fails at the

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <new>
+#include <utility>
 
 #include "src/base/log.h"
 #include "src/mpi/communicators.h"
@@ -42,11 +43,7 @@ void NonblockingCall::ended(const Status& status) {
   if (status_.ok()) status_ = placement_->end();
   if (!status_.ok()) status_ = status_.with(name_);
   placement_.reset();
-  if (state_ == State::orphaned) {
-    delete this;
-    return;
-  }
-  state_ = State::ended;
+  if (std::exchange(state_, State::ended) == State::described) return;  // (it got no request)
   links_.next_ended = pending_->ended_;
   pending_->ended_ = this;
 }
@@ -97,8 +94,10 @@ Communicator* find_with_team(MPI_Comm handle) {
   return communicator && communicator->has_nonblocking() ? communicator : nullptr;
 }
 
-// Equal on all ranks; nullptr: MPI does the call.
-const Algorithm* choose(Team& team, const NonblockingCall& call) {
+// Equal on all ranks; nullptr: MPI does the call. (A thread of Sluice's can't call an operation of
+// the program's.)
+const Algorithm* choose(Team& team, const NonblockingCall& call, ProgressWay way) {
+  if (way == ProgressWay::thread && call.has_own_operation()) return nullptr;
   return team.choose_nonblocking(call.call());
 }
 
@@ -122,7 +121,7 @@ bool start_nonblocking(const Row& row, const Arguments& arguments, MPI_Request* 
     if (!status.ok()) status = runtime.pending().fail(team, status);
     auto call = std::make_unique<NonblockingCall>(row.name, arguments.comm, runtime.process());
     if (!call->describe(row, arguments, {communicator->rank(), communicator->size()})) return false;
-    const Algorithm* const by = choose(team, *call);
+    const Algorithm* const by = choose(team, *call, runtime.pending().way());
     if (!by) return false;
     communicator->note_algorithm(by);
     if (status.ok()) status = call->place();

@@ -22,7 +22,7 @@ namespace sluice {
 
 class NonblockingCall final : public CallOwner {
  public:
-  enum class State : uint8_t { described, running, ended, completed, orphaned };
+  enum class State : uint8_t { described, running, ended, completed };
 
   NonblockingCall(const char* name, MPI_Comm comm, const Process& process)
       : name_(name), comm_(comm), wait_({}, process.knobs, process.oversubscription) {}

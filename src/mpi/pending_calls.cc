@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "src/mpi/pending_calls.h"
 
+#include <linux/futex.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <new>
@@ -37,7 +41,7 @@ class PendingCalls::Lock {
 
 Status PendingCalls::start(Team& team, const Algorithm& by, NonblockingCall& call) {
   const Lock lock(*this);
-  if (!has_begun_ && !begin_progress(way_, *this)) {
+  if (!has_begun_ && !begin_progress(way_, *this, process_)) {
     return team.nonblocking().fail_call(
         {Code::unavailable, "MPI lets no non-blocking calls progress"});
   }
@@ -49,8 +53,9 @@ Status PendingCalls::start(Team& team, const Algorithm& by, NonblockingCall& cal
   if (Status status = half.start(by, call.call(), call); !status.ok()) return status;
   if (was_idle) teams_.push_back(&half);
   if (!call.make_request()) {
-    call.state_ = NonblockingCall::State::orphaned;
-    return half.fail_call({Code::internal, "MPI makes no request"});
+    Status status = half.fail_call({Code::internal, "MPI makes no request"});
+    half.advance();
+    return status;
   }
   call.state_ = NonblockingCall::State::running;
   call.links_.next = live_;
@@ -58,8 +63,22 @@ Status PendingCalls::start(Team& team, const Algorithm& by, NonblockingCall& cal
   live_ = &call;
   own_operations_ += call.has_own_operation();
   live_requests.fetch_add(1, std::memory_order_relaxed);
-  running_.fetch_add(1, std::memory_order_relaxed);
+  if (running_.fetch_add(1, std::memory_order_relaxed) == 0) wake();
   return {};
+}
+
+// (Whoever sleeps does so on the number of running calls.)
+uint32_t PendingCalls::await_calls() {
+  if (!any()) {
+    const timespec most{.tv_sec = 1, .tv_nsec = 0};
+    syscall(SYS_futex, &running_, FUTEX_WAIT_PRIVATE, 0, &most, nullptr, 0);
+  }
+  return drives_.load(std::memory_order_relaxed);
+}
+
+void PendingCalls::wake() {
+  if (way_ == ProgressWay::thread)
+    syscall(SYS_futex, &running_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
 Status PendingCalls::fail(Team& team, const Status& cause) try {
@@ -70,14 +89,25 @@ Status PendingCalls::fail(Team& team, const Status& cause) try {
 }
 
 int PendingCalls::drive(Thread thread) {
+  constexpr int most_turns = 16;  // so that MPI goes on, too
   if (!try_lock()) return 0;
   const Lock lock(*this, std::adopt_lock);
-  process_.endpoint->progress();
-  for (NonblockingTeam* const team : teams_) team->advance();
-  const int completed = thread == Thread::of_the_program ? complete_ended() : 0;
-  if (completed == 0) watch();
-  drop_idle_teams();
+  for (int turns = 1; turn() && !ended_ && turns < most_turns; ++turns) {
+  }
+  watch();
+  if (thread == Thread::of_sluice) return 0;
+  drives_.fetch_add(1, std::memory_order_relaxed);
+  const int completed = complete_ended();
+  if (completed > 0) drop_idle_teams();
   return completed;
+}
+
+// True if there is more to do at once.
+bool PendingCalls::turn() {
+  bool more = process_.endpoint->progress();
+  for (NonblockingTeam* const team : teams_) more |= team->advance();
+  idle_turns_ = more ? 0 : idle_turns_ + 1;
+  return more;
 }
 
 int PendingCalls::complete_ended() {
@@ -91,7 +121,10 @@ int PendingCalls::complete_ended() {
   return completed;
 }
 
+// (Reading the clock takes as long as a turn.)
 void PendingCalls::watch() {
+  constexpr uint32_t between_looks = 64;
+  if (idle_turns_ % between_looks != between_looks - 1) return;
   const bool waits = waiting_.load(std::memory_order_relaxed) > 0;
   const auto since = Clock::duration(waiting_since_.load(std::memory_order_relaxed));
   const auto waited = waits ? Clock::now().time_since_epoch() - since : Clock::duration(0);

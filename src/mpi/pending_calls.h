@@ -47,6 +47,11 @@ class PendingCalls {
   enum class Thread : uint8_t { of_the_program, of_sluice };
   int drive(Thread thread);
 
+  // For a thread of Sluice's: returns once calls run, or `wake` was called, at the latest after a
+  // second. The number of turns that threads of the program have driven so far.
+  uint32_t await_calls();
+  void wake();
+
   // Called by the request's free function: the program is done with it.
   void forget(NonblockingCall& call);
 
@@ -79,6 +84,7 @@ class PendingCalls {
   };
 
   bool try_lock() { return !locked_.test_and_set(std::memory_order_acquire); }
+  bool turn();
   void watch();
   int complete_ended();
   void drop_idle_teams();
@@ -87,10 +93,12 @@ class PendingCalls {
   const ProgressWay way_;
   std::atomic_flag locked_ = ATOMIC_FLAG_INIT;
   std::atomic<uint32_t> running_{0};
+  std::atomic<uint32_t> drives_{0};       // by threads of the program
   std::atomic<uint32_t> waiting_{0};      // threads in waits of the program's
   std::atomic<int64_t> waiting_since_{};  // when the first of them began
   // The lock guards what follows.
   bool has_begun_ = false;
+  uint32_t idle_turns_ = 0;
   std::vector<NonblockingTeam*> teams_;  // with calls in flight
   std::vector<Adopted> adopted_;
   NonblockingCall* ended_ = nullptr;

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "src/mpi/pending_calls.h"
+#include "src/mpi/progress_thread.h"
 #include "src/mpi/real.h"
 
 namespace sluice {
@@ -33,24 +34,28 @@ constexpr const char* unregistering = "opal_progress_unregister";
 
 ProgressWay find_progress_way() {
   const bool has_hook = find_registration(registering) && find_registration(unregistering);
-  return has_hook ? ProgressWay::open_mpi_hook : ProgressWay::none;
+  return has_hook ? ProgressWay::open_mpi_hook : ProgressWay::thread;
 }
 
 const char* to_string(ProgressWay way) {
   switch (way) {
     case ProgressWay::open_mpi_hook:
       return "hook";
+    case ProgressWay::thread:
+      return "thread";
     case ProgressWay::none:
       break;
   }
   return "none";
 }
 
-bool begin_progress(ProgressWay way, PendingCalls& calls) {
+bool begin_progress(ProgressWay way, PendingCalls& calls, Process& process) {
   driven.store(&calls, std::memory_order_release);
   switch (way) {
     case ProgressWay::open_mpi_hook:
       return find_registration(registering)(drive_pending) == 0;
+    case ProgressWay::thread:
+      return ProgressThread::begin(calls, process);
     case ProgressWay::none:
       break;
   }
@@ -59,6 +64,7 @@ bool begin_progress(ProgressWay way, PendingCalls& calls) {
 
 void end_progress(ProgressWay way) {
   if (way == ProgressWay::open_mpi_hook) find_registration(unregistering)(drive_pending);
+  if (way == ProgressWay::thread) ProgressThread::end();
   driven.store(nullptr, std::memory_order_release);
 }
 

@@ -125,8 +125,15 @@ Runtime::Runtime() {
     log(Level::error, "%s", failure_.message().c_str());
     process_.knobs.on_mismatch = "abort";
   }
-  if (progress_.start()) process_.progress_mpi = [this] { progress_.progress_mpi(); };
+  if (progress_.start()) process_.progress_mpi = [this] { progress_mpi(); };
   made_runtime.store(this, std::memory_order_release);
+}
+
+// (Where MPI has a hook, it drives the calls in flight, too.)
+void Runtime::progress_mpi() {
+  progress_.progress_mpi();
+  if (pending_.any() && pending_.way() == ProgressWay::thread)
+    pending_.drive(PendingCalls::Thread::of_the_program);
 }
 
 // Rank 0 warns for all: most of the others would say the same.

@@ -60,6 +60,7 @@ class Runtime {
  private:
   Runtime();
   Status configure();
+  void progress_mpi();
   void warn_of_settings() const;
   Status open_endpoint();
   void read_choices();
