@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 
+#include "src/engine/flat_in_flight.h"
 #include "src/engine/plan_executor.h"
 #include "src/engine/wait_limits.h"
 
@@ -32,8 +33,9 @@ struct CallInFlight {
   // In an exchange of the team's own: the program's call that it precedes, for messages.
   const Call* preceded = nullptr;
   const Algorithm* algorithm = nullptr;
-  Executor* by = nullptr;  // null while it runs in shared memory alone
-  std::unique_ptr<PlanExecutor> own;
+  Executor* by = nullptr;             // null while it runs in shared memory alone
+  std::unique_ptr<PlanExecutor> own;  // these two are of a call in flight: one of them
+  std::unique_ptr<FlatInFlight> flat;
   CallOwner* owner = nullptr;  // of a call in flight
   Executor::State state = Executor::State::waiting;
   uint32_t number = 0;  // in the team

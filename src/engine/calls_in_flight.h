@@ -15,7 +15,8 @@ class CallsInFlight {
  public:
   using List = std::vector<std::unique_ptr<CallInFlight>>;
 
-  explicit CallsInFlight(PlanResources& resources) : resources_(resources) {}
+  // cells: for short calls in shared memory; null: there are none.
+  CallsInFlight(PlanResources& resources, Cells* cells) : resources_(resources), cells_(cells) {}
 
   bool empty() const { return calls_.empty(); }
   size_t size() const { return calls_.size(); }
@@ -42,14 +43,20 @@ class CallsInFlight {
     calls_.resize(kept);
   }
   // Frees the executors that no call has.
-  void trim() { spare_.clear(); }
+  void trim() {
+    spare_.clear();
+    spare_flat_.clear();
+  }
 
  private:
   void give_back(CallInFlight& call);
 
   PlanResources& resources_;
+  Cells* const cells_;
   List calls_;
-  std::vector<std::unique_ptr<PlanExecutor>> spare_;  // has room for those in use
+  // These have room for those in use.
+  std::vector<std::unique_ptr<PlanExecutor>> spare_;
+  std::vector<std::unique_ptr<FlatInFlight>> spare_flat_;
 };
 
 }  // namespace sluice

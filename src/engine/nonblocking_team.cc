@@ -21,15 +21,16 @@ TeamId other_half(TeamId of) {
 
 // (Whoever waits lets MPI progress himself.)
 NonblockingTeam::NonblockingTeam(Process& process, const std::string& name, Rank rank,
-                                 const TeamChannels& of, std::vector<uint32_t> hosts)
+                                 const TeamChannels& of, std::optional<ShmExecutor>& shm,
+                                 std::vector<uint32_t> hosts)
     : process_(process),
       name_(name),
       channels_(process.endpoint.get(), other_half(of.id()), of.peers()),
       waiter_(process.endpoint.get(), {}, process.knobs.spin, process.oversubscription),
       resources_{process.knobs, process.endpoint.get(), channels_,
                  rank,          channels_.size(),       std::move(hosts)},
-      calls_(resources_),
-      failures_(rank, channels_, waiter_, no_shm_, process),
+      calls_(resources_, shm ? &shm->cells() : nullptr),
+      failures_(rank, channels_, waiter_, shm, process),
       counts_(process.knobs, process.delay) {}
 
 Status NonblockingTeam::start(const Algorithm& algorithm, const Call& call, CallOwner& owner) try {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
 // The half of a team that runs non-blocking collectives, which MPI never matches with blocking
-// ones: calls in flight, always by plans over links. It has channels, an order of calls and a
-// sticky error of its own, so whoever advances it disturbs no call that blocks. One thread at a
-// time.
+// ones: calls in flight, by plans over links or, if short, through cells of the team's arena. It
+// has channels and an order of calls of its own, so whoever advances it disturbs no call that
+// blocks. With an arena both halves fail together. One thread at a time.
 #pragma once
 
 #include <chrono>
@@ -21,14 +21,14 @@ namespace sluice {
 
 class NonblockingTeam {
  public:
-  // Makes no connection. of: the team whose half it is; name: of its communicator, may change;
-  // hosts: as in Shape. May throw std::bad_alloc.
+  // Makes no connection. of: the team whose half it is; name: of its communicator, may change; shm:
+  // what the team has of shared memory; hosts: as in Shape. May throw std::bad_alloc.
   NonblockingTeam(Process& process, const std::string& name, Rank rank, const TeamChannels& of,
-                  std::vector<uint32_t> hosts);
+                  std::optional<ShmExecutor>& shm, std::vector<uint32_t> hosts);
   NonblockingTeam(const NonblockingTeam&) = delete;
   NonblockingTeam& operator=(const NonblockingTeam&) = delete;
 
-  // Starts a call, by an algorithm that has a plan (Team::choose_nonblocking), and returns at once.
+  // Starts a call, by the algorithm that Team::choose_nonblocking names, and returns at once.
   // Ranks start the calls of a team in one order. What `call` points to, and the call itself, must
   // stay valid until the owner has been told of its end, which happens in `advance`. An error: the
   // owner is told nothing. Errors are sticky, and end all calls in flight; the peers are told.
@@ -67,7 +67,6 @@ class NonblockingTeam {
   uint32_t earlier_ = 0;  // calls of earlier communicators
   Status broken_;
   CallsInFlight calls_;
-  std::optional<ShmExecutor> no_shm_;
   TeamFailures failures_;
   CallCounts counts_;
 };

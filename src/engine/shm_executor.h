@@ -69,6 +69,9 @@ class ShmExecutor {
   // why.) It names the rank concerned.
   Status failure(const Call& call) const;
 
+  // For short calls in flight.
+  Cells& cells() { return arena_->cells(); }
+
   bool is_aborted() const { return rounds_.signals().is_aborted(); }
   std::string abort_cause() const { return rounds_.signals().cause(); }
   // Tells the other ranks, and whether they still put into this rank's memory.

@@ -298,15 +298,20 @@ Status EngineTeam::break_team(const Status& cause, const CallInFlight& call) {
   return broken_;
 }
 
+// (Where operands must always be bracketed alike, plans have the rules' brackets.)
 const Algorithm* EngineTeam::choose_nonblocking(const Call& call) {
-  const Algorithm* const chosen = decider_.selection().choose(call, false);
+  Selection& selection = decider_.selection();
+  const Algorithm* const chosen = selection.choose(call, false);
+  const bool is_flat = chosen && can_use_shm(call) && FlatInFlight::serves(call, size()) &&
+                       !selection.is_forced(call.collective) && !process_.knobs.reproducible;
+  if (is_flat) return find_algorithm(call.collective, "flat");
   return chosen && chosen->means() == Means::cells ? chosen->beside : chosen;
 }
 
 NonblockingTeam& EngineTeam::nonblocking() {
   if (!nonblocking_) {
-    nonblocking_ =
-        std::make_unique<NonblockingTeam>(process_, name_, rank_, channels_, resources_.hosts);
+    nonblocking_ = std::make_unique<NonblockingTeam>(process_, name_, rank_, channels_, shm_,
+                                                     resources_.hosts);
   }
   return *nonblocking_;
 }

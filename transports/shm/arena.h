@@ -9,6 +9,7 @@
 //             back
 //   Round     a step that all ranks of the team count alike; a call takes one or more
 //   Rounds    a rank's view of its lease; shared-memory algorithms are written with it
+//   Cells     places of short calls in flight beside the rounds, which wait for nothing
 //   WaitPolicy  the wait policy: Rounds only polls flags, the caller decides what to do between
 //   polls
 //
@@ -89,6 +90,16 @@ struct alignas(arena_line) ArenaPlace {
   std::atomic<uint64_t> waits;      // there, for this round of another's; 0: for none
 };
 
+// Places of short calls in flight: a line each, and beside it room for what the line cannot hold.
+struct ArenaCells {
+  static constexpr uint32_t depth = 8;
+  static constexpr size_t capacity = 1024;  // bytes of data
+
+  ArenaCounter taken;  // as ArenaRank::taken
+  ArenaLine lines[depth];
+  alignas(arena_line) std::byte data[depth][capacity];
+};
+
 struct ArenaRank {
   // By how many rounds a rank may be ahead, for each kind of place.
   static constexpr uint32_t lines_depth = 64;
@@ -107,6 +118,7 @@ struct ArenaRank {
   ArenaCounter puts;      // target rank + 1 of a put in progress; 0: none
   ArenaPlace place;
   ArenaLine lines[lines_depth];
+  ArenaCells cells;
 };
 
 // A rank's slots, thirty times as much memory as its lines.
@@ -122,6 +134,7 @@ struct alignas(arena_line) ArenaHeader {
 
   std::atomic<uint32_t> aborted;    // 0: no, 1: being written, 2: `cause` is valid
   uint64_t start;                   // the last round before the team's first
+  uint64_t cells_start;             // the same of calls in flight
   uint32_t used;                    // ranks of the largest team since the memory was zeroed
   std::atomic<uint32_t> holding;    // ranks that have reserved slots
   std::atomic<uint32_t> returning;  // ranks that gave slots back or had none; all: reset to 0
@@ -234,6 +247,50 @@ class ArenaSignals {
   ArenaHeader* header_;
   ArenaRank* ranks_area_;
   uint32_t rank_, size_;
+};
+
+// Calls in flight whose data is short. Each takes a place, by a number that all ranks count alike.
+// A rank writes its own place, and looks at the others'; nothing waits. Calls may end in any order.
+class Cells {
+ public:
+  static constexpr size_t capacity = ArenaCells::capacity;
+
+  // memory: a lease, for a team of so many ranks.
+  Cells(std::byte* memory, uint32_t rank, uint32_t ranks);
+
+  uint32_t rank() const { return rank_; }
+  uint32_t size() const { return size_; }
+  // The next call's number.
+  uint64_t begin() { return ++last_; }
+  // Whether this rank may write its place: all ranks have read what it held before.
+  bool may_write(uint64_t number) {
+    return number <= all_taken_ + ArenaCells::depth || find_taken_by_all(number);
+  }
+  std::byte* data(uint32_t rank, uint64_t number, size_t bytes) const {
+    ArenaCells& there = area(rank);
+    const uint64_t place = number % ArenaCells::depth;
+    return bytes <= ArenaLine::inlined ? there.lines[place].beside : there.data[place];
+  }
+  // bytes: of the data; call_bytes: of the call. signature: see ArenaLine.
+  void publish(uint64_t number, uint32_t signature, size_t bytes, size_t call_bytes);
+  // That rank's line, once its data is there; else nullptr.
+  const ArenaLine* find(uint32_t rank, uint64_t number) const {
+    const ArenaLine& line = area(rank).lines[number % ArenaCells::depth];
+    return line.published.load(std::memory_order_acquire) >= number ? &line : nullptr;
+  }
+  // This rank reads and writes nothing of that call any more.
+  void end(uint64_t number);
+
+ private:
+  ArenaCells& area(uint32_t rank) const { return ranks_area_[rank].cells; }
+  bool find_taken_by_all(uint64_t number);
+
+  ArenaRank* ranks_area_;
+  uint32_t rank_, size_;
+  uint64_t last_;       // number of the last call that has begun
+  uint64_t all_taken_;  // all ranks have ended calls up to this one
+  uint64_t ended_;      // this rank has ended calls up to this one,
+  uint64_t later_ = 0;  // and of those behind: a bit each, the lowest for ended_ + 1
 };
 
 class Rounds {
@@ -455,9 +512,10 @@ class Rounds {
 // Owns a rank's share of a lease. When all its ranks have let go, another team may get the lease.
 class Arena {
  public:
-  explicit Arena(const Rounds& rounds) : rounds_(rounds) {}
+  Arena(const Rounds& rounds, const Cells& cells) : rounds_(rounds), cells_(cells) {}
   virtual ~Arena() = default;
   Rounds& rounds() { return rounds_; }
+  Cells& cells() { return cells_; }
   // A lease has lines from the start, but slots only while its ranks need them. Reserves this
   // rank's slots, so that no access to them can fail. An error if there is no room, or the
   // processes of this segment have reserved as much as they may. In both cases this rank must call
@@ -472,6 +530,7 @@ class Arena {
 
  private:
   Rounds rounds_;
+  Cells cells_;
 };
 
 // A segment that several processes map, and that exists as long as any of them maps it. All zero:

@@ -18,7 +18,7 @@ namespace {
 
 // The first segment of a set of processes has leases for about first_bytes of addresses, each later
 // one four times as many leases. Memory is reserved only as leases are used.
-constexpr size_t first_bytes = size_t{64} << 20, most_bytes = size_t{16} << 30;
+constexpr size_t first_bytes = size_t{66} << 20, most_bytes = size_t{16} << 30;
 constexpr size_t first_leases = 64, most_leases = 4096, growth = 4;
 constexpr size_t most_segments = 64;      // of a process; each has a descriptor
 constexpr std::ptrdiff_t most_idle = 16;  // segments in which this process holds no lease
@@ -97,7 +97,8 @@ class ShmArena final : public Arena {
   ShmArena(ShmSource& source, Shared& shared, size_t lease, std::span<const ProcessId> processes,
            uint32_t rank, ReachCache& reach_cache)
       : Arena(Rounds(shared.memory(lease), rank, static_cast<uint32_t>(processes.size()),
-                     static_cast<uint32_t>(shared.set.size()))),
+                     static_cast<uint32_t>(shared.set.size())),
+              Cells(shared.memory(lease), rank, static_cast<uint32_t>(processes.size()))),
         source_(source),
         shared_(shared),
         lease_(lease),

@@ -185,8 +185,8 @@ TEST_P(InFlight, ends_in_any_order) {
   }
 }
 
-// A program that only asks whether its call has ended learns that another rank gave up; calls that
-// block go on.
+// A program that only asks whether its call has ended learns that another rank gave up. Calls that
+// block go on, unless the ranks share memory: both halves of a team may fail then.
 TEST_P(InFlight, ends_when_a_rank_gives_up) {
   run(3, [&](Member& member) {
     std::mt19937 shared(seed_);
@@ -209,7 +209,9 @@ TEST_P(InFlight, ends_when_a_rank_gives_up) {
       EXPECT_FALSE(start(member, barrier, late).ok());
       EXPECT_FALSE(late.has_ended());
     }
-    EXPECT_TRUE(member.team->run(barrier).ok());
+    if (!GetParam().arena) {
+      EXPECT_TRUE(member.team->run(barrier).ok());
+    }
   });
 }
 
