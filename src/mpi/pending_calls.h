@@ -5,6 +5,8 @@
 // rank is waited for while it is held, and MPI does not progress.
 #pragma once
 
+#include <sched.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstdint>
@@ -67,6 +69,10 @@ class PendingCalls {
   // Frees those that may go. Called by threads of the program.
   void free_deferred();
 
+  // To be called when nothing has ended: other ranks may need this processor.
+  void give_way() const {
+    if (process_.oversubscription.is_there()) sched_yield();
+  }
   // Encloses a wait of the program's, while calls run.
   void begin_wait();
   void end_wait() { waiting_.fetch_sub(1, std::memory_order_relaxed); }

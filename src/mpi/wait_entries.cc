@@ -39,6 +39,7 @@ int wait(const Wait& mpi, const Test& test, const IsOver& is_over) {
     }
     result = test();
     over = result != MPI_SUCCESS || is_over();
+    if (!over) calls.give_way();
   }
   calls.end_wait();
   return report_after(result);
