@@ -108,12 +108,6 @@ std::string NonblockingTeam::describe(const CallInFlight& call) const {
          " (non-blocking call " + std::to_string(call.number - earlier_) + " on " + name_ + ")";
 }
 
-std::vector<std::string> NonblockingTeam::describe_all() const {
-  std::vector<std::string> all;
-  for (const auto& call : calls_) all.push_back(describe(*call));
-  return all;
-}
-
 // Tells all ranks why this one gives up. False if it lacks the memory for that.
 bool NonblockingTeam::tell(const Status& cause, const CallInFlight* call) try {
   const bool passes_on = cause.code() == Code::aborted;

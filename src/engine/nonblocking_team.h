@@ -43,8 +43,6 @@ class NonblockingTeam {
   void watch(std::chrono::nanoseconds waited);
   // As Team::fail_call: in place of `start`.
   Status fail_call(const Status& cause);
-  // What is in flight, for messages: "allreduce (non-blocking call 3 on MPI_COMM_WORLD)".
-  std::vector<std::string> describe_all() const;
 
   // These are for the team. Hands its counts over.
   void settle_accounts();

@@ -91,6 +91,7 @@ namespace {
 Communicator* find_with_team(MPI_Comm handle) {
   Communicator* communicator = last_communicator(handle);
   if (!communicator) communicator = find_existing_communicator(handle);
+  if (communicator) communicator->note_algorithm(nullptr);  // until Sluice has chosen one
   return communicator && communicator->has_nonblocking() ? communicator : nullptr;
 }
 

@@ -192,21 +192,25 @@ void PendingCalls::begin_wait() {
   waiting_since_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
 }
 
+// Names requests that no wait or test of the program has completed.
+bool PendingCalls::complain_of_live() {
+  constexpr int most = 8;
+  const Lock lock(*this);
+  int named = 0;
+  for (const NonblockingCall* call = live_; call && named < most; call = call->links_.next) {
+    log(Level::error,
+        "MPI_Finalize while %s of %zu bytes is in flight: the program has not waited for it",
+        call->name(), call->call().bytes);
+    ++named;
+  }
+  const uint32_t all = live_requests.load(std::memory_order_relaxed);
+  if (all > most) log(Level::error, "and %u more", all - most);
+  return has_begun_;
+}
+
 // (All ranks come here, so the calls end, unless a rank has not started one.)
 void PendingCalls::end() {
-  std::vector<std::string> names;
-  bool has_begun = false;
-  {
-    const Lock lock(*this);
-    has_begun = has_begun_;
-    for (const NonblockingTeam* team : teams_) {
-      for (std::string& name : team->describe_all()) names.push_back(std::move(name));
-    }
-  }
-  for (const std::string& name : names) {
-    log(Level::error, "MPI_Finalize while %s is in flight: no wait or test has seen its end",
-        name.c_str());
-  }
+  const bool has_begun = complain_of_live();
   begin_wait();
   while (any()) {
     if (drive(Thread::of_the_program) == 0 && process_.progress_mpi) process_.progress_mpi();

@@ -94,6 +94,7 @@ class PendingCalls {
   void watch();
   int complete_ended();
   void drop_idle_teams();
+  bool complain_of_live();
 
   Process& process_;
   const ProgressWay way_;
