@@ -329,14 +329,17 @@ std::string message_of(int error) {
   return text;
 }
 
-// Calls that fail: mismatch: the last rank makes another one; late: it comes after SLUICE_TIMEOUT;
-// forgotten: nobody waits. The error is the wait's, at the communicator's handler.
+// Calls that fail: mismatch: the last rank makes another one; late: it comes when rank 0 has given
+// up (SLUICE_TIMEOUT); forgotten: nobody waits. The error is the wait's, at the communicator's
+// handler.
 void fail_by(const std::string& how, int count, Place at) {
   MPI_Comm_set_errhandler(at.comm, MPI_ERRORS_RETURN);
   static std::vector<int> from(count, 1), to(count, 0);  // as long as the call
   MPI_Request request = MPI_REQUEST_NULL;
   const bool is_last = at.rank == at.size - 1;
-  if (how == "late" && is_last) sleep(4);
+  const bool is_late = how == "late" && is_last;
+  int token = 0;
+  if (is_late) MPI_Recv(&token, 1, MPI_INT, 0, 0, at.comm, MPI_STATUS_IGNORE);
   const int started =
       how == "mismatch" && is_last
           ? MPI_Ibcast(from.data(), count, MPI_INT, 0, at.comm, &request)
@@ -344,6 +347,7 @@ void fail_by(const std::string& how, int count, Place at) {
   if (how == "forgotten") return;
   int error = started;
   if (error == MPI_SUCCESS) error = MPI_Wait(&request, MPI_STATUS_IGNORE);
+  if (how == "late" && at.rank == 0) MPI_Send(&token, 1, MPI_INT, at.size - 1, 0, at.comm);
   std::fprintf(stderr, "rank %d: %s\n", at.rank,
                error == MPI_SUCCESS ? "no error" : message_of(error).c_str());
   test::check(request == MPI_REQUEST_NULL, "a failed call's request is freed");
