@@ -154,7 +154,7 @@ bool FreedCommunicator::is_freed(MPI_Comm handle) {
 void end_collectives() {
   static constinit std::atomic<bool> left{false};
   if (left.exchange(true)) return;
-  all_pass = true;
+  pass_all();
   if (Runtime* const runtime = Runtime::get_if_made()) runtime->pending().end();
   if (Communicators* const all = Communicators::get_if_made()) all->leave_to_mpi();
   if (Runtime* const runtime = Runtime::get_if_made()) runtime->close();

@@ -96,10 +96,11 @@ Communicator* find_with_team(MPI_Comm handle) {
 }
 
 // Equal on all ranks; nullptr: MPI does the call. (A thread of Sluice's can't call an operation of
-// the program's.)
+// the program's. A copy from a device may have to wait for the program's own work there, and must
+// not be waited for while MPI progresses.)
 const Algorithm* choose(Team& team, const NonblockingCall& call, ProgressWay way) {
   if (way == ProgressWay::thread && call.has_own_operation()) return nullptr;
-  return team.choose_nonblocking(call.call());
+  return team.sees_devices() ? nullptr : team.choose_nonblocking(call.call());
 }
 
 int report(MPI_Comm comm, const Status& status) {

@@ -13,11 +13,20 @@
 
 #include "src/base/log.h"
 #include "src/mpi/nonblocking_call.h"
+#include "src/mpi/runtime.h"
 #include "src/mpi/thread_state.h"
 
 namespace sluice {
 
 constinit std::atomic<uint32_t> live_requests{0};
+constinit std::atomic<uint8_t> errands{0};
+
+bool passes_after_errand() {
+  const uint8_t which = errands.load(std::memory_order_relaxed);
+  if ((which & errand_drive) != 0)
+    Runtime::get().pending().drive(PendingCalls::Thread::of_the_program);
+  return (which & errand_pass) != 0;
+}
 
 // The registry's lock. Collectives that MPI or the program's functions call meanwhile bypass
 // Sluice.
@@ -63,6 +72,7 @@ Status PendingCalls::start(Team& team, const Algorithm& by, NonblockingCall& cal
   live_ = &call;
   own_operations_ += call.has_own_operation();
   live_requests.fetch_add(1, std::memory_order_relaxed);
+  errands.fetch_or(errand_drive, std::memory_order_relaxed);
   if (running_.fetch_add(1, std::memory_order_relaxed) == 0) wake();
   return {};
 }
@@ -91,15 +101,17 @@ Status PendingCalls::fail(Team& team, const Status& cause) try {
 int PendingCalls::drive(Thread thread) {
   constexpr int most_turns = 16;  // so that MPI goes on, too
   if (!try_lock()) return 0;
-  const Lock lock(*this, std::adopt_lock);
-  for (int turns = 1; turn() && !ended_ && turns < most_turns; ++turns) {
+  NonblockingCall* ended = nullptr;
+  {
+    const Lock lock(*this, std::adopt_lock);
+    for (int turns = 1; turn() && !ended_ && turns < most_turns; ++turns) {
+    }
+    watch();
+    if (thread == Thread::of_sluice) return 0;
+    drives_.fetch_add(1, std::memory_order_relaxed);
+    ended = collect_ended();
   }
-  watch();
-  if (thread == Thread::of_sluice) return 0;
-  drives_.fetch_add(1, std::memory_order_relaxed);
-  const int completed = complete_ended();
-  if (completed > 0) drop_idle_teams();
-  return completed;
+  return complete(ended);
 }
 
 // True if there is more to do at once.
@@ -110,13 +122,27 @@ bool PendingCalls::turn() {
   return more;
 }
 
-int PendingCalls::complete_ended() {
+NonblockingCall* PendingCalls::collect_ended() {
+  if (!ended_) return nullptr;
+  uint32_t number = 0;
+  for (NonblockingCall* call = ended_; call; call = call->links_.next_ended) {
+    call->state_ = NonblockingCall::State::completed;
+    ++number;
+  }
+  if (running_.fetch_sub(number, std::memory_order_relaxed) == number)
+    errands.fetch_and(static_cast<uint8_t>(~errand_drive), std::memory_order_relaxed);
+  drop_idle_teams();
+  return std::exchange(ended_, nullptr);
+}
+
+// Without the lock, because MPI may call the request's free function here, if another thread waits
+// for it. (From then on the call is gone.)
+int PendingCalls::complete(NonblockingCall* ended) {
   int completed = 0;
-  for (NonblockingCall* next = std::exchange(ended_, nullptr); next; ++completed) {
-    NonblockingCall& call = *std::exchange(next, next->links_.next_ended);
-    call.state_ = NonblockingCall::State::completed;
-    running_.fetch_sub(1, std::memory_order_relaxed);
-    real().Grequest_complete(call.request_);  // (another thread may free it at once)
+  for (; ended; ++completed) {
+    NonblockingCall* const next = ended->links_.next_ended;
+    real().Grequest_complete(ended->request_);
+    ended = next;
   }
   return completed;
 }
@@ -208,12 +234,23 @@ bool PendingCalls::complain_of_live() {
   return has_begun_;
 }
 
-// (All ranks come here, so the calls end, unless a rank has not started one.)
+// Ends what does not end by itself, as another rank has not started it.
+void PendingCalls::fail_all() {
+  const Lock lock(*this);
+  for (NonblockingTeam* const team : teams_) {
+    (void)team->fail_call({Code::invalid, "MPI_Finalize has begun on a rank"});
+  }
+}
+
+// (All ranks come here, so calls that all have started end soon.)
 void PendingCalls::end() {
+  constexpr auto most = std::chrono::seconds(10);
   const bool has_begun = complain_of_live();
   begin_wait();
-  while (any()) {
+  const auto began = Clock::now();
+  for (bool gives_up = false; any();) {
     if (drive(Thread::of_the_program) == 0 && process_.progress_mpi) process_.progress_mpi();
+    if (!gives_up && (gives_up = Clock::now() - began > most)) fail_all();
   }
   end_wait();
   if (has_begun) end_progress(way_);

@@ -27,6 +27,13 @@ class NonblockingCall;
 // there are none, MPI's own functions do all waits.
 extern constinit std::atomic<uint32_t> live_requests;
 
+// What a collective's function does before all else: a bit for each thing.
+inline constexpr uint8_t errand_pass = 1;   // MPI does the call (all_pass)
+inline constexpr uint8_t errand_drive = 2;  // calls are in flight: they are driven
+extern constinit std::atomic<uint8_t> errands;
+// Does them. Whether MPI does the call.
+[[gnu::cold]] bool passes_after_errand();
+
 class PendingCalls {
  public:
   // process: must outlive this.
@@ -92,9 +99,11 @@ class PendingCalls {
   bool try_lock() { return !locked_.test_and_set(std::memory_order_acquire); }
   bool turn();
   void watch();
-  int complete_ended();
+  NonblockingCall* collect_ended();
+  static int complete(NonblockingCall* ended);
   void drop_idle_teams();
   bool complain_of_live();
+  void fail_all();
 
   Process& process_;
   const ProgressWay way_;

@@ -44,7 +44,12 @@ struct FurtherBuffers {
 };
 
 // Whether this call bypasses Sluice.
-inline bool is_passing() { return this_thread.inside || all_pass.load(std::memory_order_relaxed); }
+// If calls are in flight, they are driven first: a program may wait for them by calls that are done
+// at once, and so never let MPI progress.
+inline bool is_passing() {
+  return this_thread.inside ||
+         (errands.load(std::memory_order_relaxed) != 0 && passes_after_errand());
+}
 
 class PreparedCall {
  public:

@@ -29,6 +29,11 @@ namespace sluice {
 
 constinit std::atomic<bool> all_pass{false};
 
+bool pass_all() {
+  errands.fetch_or(errand_pass, std::memory_order_relaxed);
+  return all_pass.exchange(true);
+}
+
 // (Never destroyed, like the runtime.)
 const SettingSources& setting_sources() {
   static const SettingSources* const sources = new SettingSources(
@@ -41,7 +46,7 @@ bool is_switched_off() {
   try {
     static const bool off =
         is_switched_off(Environment(getenv)) || is_switched_off(setting_sources());
-    if (off) all_pass.store(true, std::memory_order_relaxed);
+    if (off) pass_all();
     return off;
   } catch (const std::bad_alloc&) {
     return false;

@@ -23,6 +23,8 @@ namespace sluice {
 // MPI_Finalize on. In MPI_Finalize libraries still call collectives from callbacks, whose order
 // differs between ranks.
 extern constinit std::atomic<bool> all_pass;
+// Sets it. Returns what it was.
+bool pass_all();
 
 // Variables and files of settings, as they were when first asked for. May throw std::bad_alloc.
 const SettingSources& setting_sources();

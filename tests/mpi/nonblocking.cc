@@ -283,6 +283,27 @@ void first_call(Place at) {
   MPI_Comm_free(&comm);
 }
 
+// Ranks wait by calls that are done at once, and never come into a wait of MPI's until it is over.
+void between_short_calls(Place at) {
+  MPI_Comm pair = MPI_COMM_NULL;
+  MPI_Comm_dup(at.comm, &pair);
+  MPI_Barrier(pair);
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Ibarrier(at.comm, &request);
+  for (int over = 0, flag = 0; !over;) {
+    if (at.rank == at.size - 1) MPI_Test(&request, &flag, MPI_STATUS_IGNORE);
+    MPI_Allreduce(&flag, &over, 1, MPI_INT, MPI_MAX, pair);
+  }
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  Sum sum(at, long_count, 6);
+  for (int over = 0, flag = 0; !over;) {
+    if (at.rank == at.size - 1) MPI_Test(&sum.request, &flag, MPI_STATUS_IGNORE);
+    MPI_Allreduce(&flag, &over, 1, MPI_INT, MPI_MAX, pair);
+  }
+  wait(sum, "between short calls");
+  MPI_Comm_free(&pair);
+}
+
 // Blocking calls beside many in flight, in one order.
 void between_blocking_calls(Place at) {
   std::vector<Sum> sums;
@@ -320,6 +341,7 @@ const Pattern patterns[] = {
     {"freed_before_others_start", freed_before_others_start},
     {"first_call", first_call},
     {"between_blocking_calls", between_blocking_calls},
+    {"between_short_calls", between_short_calls},
 };
 
 std::string message_of(int error) {
