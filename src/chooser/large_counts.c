@@ -82,7 +82,7 @@ static int count_blocks(const struct Call* call, int* blocks) {
   static struct Symbol test = {"PMPI_Comm_test_inter", NULL}, size = {"PMPI_Comm_size", NULL},
                        remote_size = {"PMPI_Comm_remote_size", NULL};
   int is_inter = 0;
-  const int is_scattered = strstr(call->of->symbol.name, "scatter") != NULL;
+  const int is_scattered = strstr(call->of->symbol.name, "educe_scatter") != NULL;
   const int result = is_scattered ? success : ask(call, &test, &is_inter);
   if (result != success) return result;
   return ask(call, is_inter ? &remote_size : &size, blocks);

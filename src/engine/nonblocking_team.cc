@@ -121,7 +121,9 @@ bool NonblockingTeam::tell(const Status& cause, const CallInFlight* call) try {
 // Withdraws posted operations, and tells the peers. call: the one that failed; null: none has.
 Status NonblockingTeam::break_by(const Status& cause, const CallInFlight* call) {
   if (cause.code() == Code::memory) process_.reserve.release();
-  for (const auto& each : calls_) each->by->cancel();
+  for (const auto& each : calls_) {
+    if (each) each->by->cancel();  // (null: it has just ended, and is being taken off the list)
+  }
   broken_ = cause;
   if (tell(cause, call)) return broken_;
   process_.reserve.release();

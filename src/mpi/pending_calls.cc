@@ -107,6 +107,7 @@ int PendingCalls::drive(Thread thread) {
     for (int turns = 1; turn() && !ended_ && turns < most_turns; ++turns) {
     }
     watch();
+    std::erase_if(teams_, [](const NonblockingTeam* team) { return team->is_idle(); });
     if (thread == Thread::of_sluice) return 0;
     drives_.fetch_add(1, std::memory_order_relaxed);
     ended = collect_ended();
