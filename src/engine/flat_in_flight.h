@@ -23,6 +23,8 @@ class FlatInFlight final : public Executor {
 
   Status start(const Algorithm& algorithm, const Call& call, uint32_t number) override;
   State advance() override;
+  // False: other ranks still read what its place held, so no later call can write either.
+  bool has_written() const { return has_written_; }
   Failure failure() const override { return failure_; }
   void cancel() override { call_ = nullptr; }
   std::string awaited() const override;

@@ -45,7 +45,7 @@ Status NonblockingTeam::start(const Algorithm& algorithm, const Call& call, Call
   } catch (const std::bad_alloc&) {
     status = process_.no_memory_for_call;
   }
-  if (status.ok()) return {};
+  if (status.ok()) return advance_new(started), Status();
   status = break_by(status, &started);
   calls_.remove_if([&](const CallInFlight& call) { return &call == &started; },
                    [](const CallInFlight&) {});
@@ -54,10 +54,16 @@ Status NonblockingTeam::start(const Algorithm& algorithm, const Call& call, Call
   return fail_call(process_.no_memory_for_call);
 }
 
-// Whether the call has ended: it is done, or the team is broken.
-bool NonblockingTeam::advance(CallInFlight& call) try {
-  if (!broken_.ok() || call.state == Executor::State::done) return true;
+// (A failure is found again, and told, when all calls are advanced.)
+void NonblockingTeam::advance_new(CallInFlight& call) try {
   call.state = call.by->advance();
+} catch (const std::bad_alloc&) {
+}
+
+// Whether the call has ended: it is done, or the team is broken.
+bool NonblockingTeam::has_ended(CallInFlight& call) try {
+  if (!broken_.ok() || call.state == Executor::State::done) return true;
+  if (call.state != Executor::State::failed) call.state = call.by->advance();
   if (call.state != Executor::State::failed) return call.state == Executor::State::done;
   (void)break_by(failures_.why_failed(call), &call);
   return true;
@@ -68,8 +74,13 @@ bool NonblockingTeam::advance(CallInFlight& call) try {
 
 bool NonblockingTeam::advance() {
   bool is_busy = false;
-  const auto has_ended = [&](CallInFlight& call) {
-    const bool ended = advance(call);
+  bool has_room = true;  // in the cells: calls write there in their order
+  const auto ended = [&](CallInFlight& call) {
+    if (call.flat && !has_room && broken_.ok() && call.state == Executor::State::waiting) {
+      return false;
+    }
+    const bool ended = has_ended(call);
+    has_room &= ended || !call.flat || call.flat->has_written();
     is_busy |= call.state == Executor::State::busy;
     return ended;
   };
@@ -78,16 +89,19 @@ bool NonblockingTeam::advance() {
     const bool is_done = ended.state == Executor::State::done;
     if (ended.owner) ended.owner->ended(is_done ? Status() : broken_);
   };
-  calls_.remove_if(has_ended, tell_owner);
+  calls_.remove_if(ended, tell_owner);
   return is_busy;
 }
 
 void NonblockingTeam::watch(std::chrono::nanoseconds waited) try {
   if (calls_.empty() || !broken_.ok()) return;
   waiter_.read_clock();
+  if (Status status = failures_.find_failure(least_watchful()); !status.ok()) {
+    return void(break_by(status, nullptr));
+  }
   for (const auto& call : calls_) {
-    Status status = failures_.find_failure(*call);
-    if (status.ok() && waited.count() > 0) {
+    Status status;
+    if (waited.count() > 0) {
       status = failures_.watch(
           *call, waited, [&] { return call->by->awaited(); }, [&] { return describe(*call); });
     }
@@ -95,6 +109,14 @@ void NonblockingTeam::watch(std::chrono::nanoseconds waited) try {
   }
 } catch (const std::bad_alloc&) {
   (void)break_by(process_.no_memory_for_call, nullptr);
+}
+
+// The call for which ranks are looked after: the first that does not notice death by itself.
+CallInFlight& NonblockingTeam::least_watchful() const {
+  for (const auto& call : calls_) {
+    if (!call->by->notices_death()) return *call;
+  }
+  return **calls_.begin();
 }
 
 Status NonblockingTeam::fail_call(const Status& cause) {

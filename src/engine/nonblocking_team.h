@@ -28,10 +28,11 @@ class NonblockingTeam {
   NonblockingTeam(const NonblockingTeam&) = delete;
   NonblockingTeam& operator=(const NonblockingTeam&) = delete;
 
-  // Starts a call, by the algorithm that Team::choose_nonblocking names, and returns at once.
-  // Ranks start the calls of a team in one order. What `call` points to, and the call itself, must
-  // stay valid until the owner has been told of its end, which happens in `advance`. An error: the
-  // owner is told nothing. Errors are sticky, and end all calls in flight; the peers are told.
+  // Starts a call, by the algorithm that Team::choose_nonblocking names: posts its first messages,
+  // and returns at once. Ranks start the calls of a team in one order. What `call` points to, and
+  // the call itself, must stay valid until the owner has been told of its end, which happens in
+  // `advance`. An error: the owner is told nothing. Errors are sticky, and end all calls in flight;
+  // the peers are told.
   Status start(const Algorithm& algorithm, const Call& call, CallOwner& owner);
   // Advances all calls; moves no bytes (Endpoint::progress does). Never waits for other ranks. True
   // if local work is left, for the next time.
@@ -51,7 +52,9 @@ class NonblockingTeam {
   void serve() { earlier_ = number_; }
 
  private:
-  bool advance(CallInFlight& call);
+  static void advance_new(CallInFlight& call);
+  bool has_ended(CallInFlight& call);
+  CallInFlight& least_watchful() const;
   Status break_by(const Status& cause, const CallInFlight* call);
   bool tell(const Status& cause, const CallInFlight* call);
   std::string describe(const CallInFlight& call) const;

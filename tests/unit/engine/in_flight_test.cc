@@ -185,6 +185,34 @@ TEST_P(InFlight, ends_in_any_order) {
   }
 }
 
+// Ranks disagree about a call, and the one before it ends in the same turn.
+TEST_P(InFlight, fails_behind_one_that_has_just_ended) {
+  run(2, [&](Member& member) {
+    std::mt19937 shared(seed_);
+    const Call barrier = empty_call();
+    ASSERT_TRUE(member.team->run(barrier).ok());
+    StartedCall first(shared, member.rank, member.size), second(shared, member.rank, member.size);
+    StartedCall last(shared, member.rank, member.size);
+    uint32_t number = 0, sum = 0;
+    Call reduction = empty_call();
+    reduction.collective = Collective::allreduce;
+    reduction.bytes = reduction.element = sizeof number;
+    reduction.input.base = reinterpret_cast<std::byte*>(&number);
+    reduction.output.base = reinterpret_cast<std::byte*>(&sum);
+    reduction.input.count = reduction.output.count = 1;
+    reduction.reduction.kernel = find_kernel(Op::sum, Type::uint32);
+    ASSERT_TRUE(start(member, barrier, first).ok());
+    ASSERT_TRUE(start(member, member.rank == 0 ? barrier : reduction, second).ok());
+    ASSERT_TRUE(start(member, barrier, last).ok());
+    const std::byte here{1};
+    std::byte all[2]{};
+    ASSERT_TRUE(member.bootstrap.allgather({&here, 1}, all).ok());  // both have started all
+    finish(member, last);
+    EXPECT_TRUE(first.has_ended() && second.has_ended());
+    EXPECT_FALSE(second.status().ok());
+  });
+}
+
 // A program that only asks whether its call has ended learns that another rank gave up. Calls that
 // block go on, unless the ranks share memory: both halves of a team may fail then.
 TEST_P(InFlight, ends_when_a_rank_gives_up) {
