@@ -33,11 +33,8 @@ Communicator::~Communicator() {
   carriers_.reset();
   runtime_.pending().note_freed(handle_);
   if (!team_) return;
-  if (team_->is_idle()) {
-    Team::retire(runtime_.process(), std::move(team_));
-  } else {
-    runtime_.pending().adopt(std::move(team_));
-  }
+  if (auto idle = runtime_.pending().adopt(std::move(team_)))
+    Team::retire(runtime_.process(), std::move(idle));
 }
 
 // Ranks may give different hints; all do the same. Each one's next call is a team set-up, in which
@@ -74,8 +71,7 @@ void Communicator::end_team(Owner next) {
   last_algorithm_ = nullptr;
   carriers_.reset();
   in_mpi_ = nullptr;  // (an error handler of MPI's call may be calling this)
-  if (team_) runtime_.pending().adopt(std::move(team_));
-  team_.reset();
+  if (team_) runtime_.pending().adopt(std::move(team_)).reset();
   owner_ = next;
 }
 
@@ -98,9 +94,9 @@ Status Communicator::form_team(const char* function) {
   team_ = std::move(*formed);
   owner_ = team_ ? Owner::team : Owner::mpi;
   if (!team_) return {};
-  carriers_ = Carriers::make(*team_, runtime_, hints_, bootstrap.name());
   may_be_in_flight_ = runtime_.pending().way() != ProgressWay::none &&
                       runtime_.process().knobs.nonblocking != "off";
+  carriers_ = Carriers::make(*team_, runtime_, hints_, bootstrap.name());
   return {};
 }
 

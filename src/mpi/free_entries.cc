@@ -45,7 +45,11 @@ int PMPI_Comm_free(MPI_Comm* comm) {
   return sluice::free_communicator(sluice::real().Comm_free, comm);
 }
 
+// (Which waits for what is pending.)
 int PMPI_Comm_disconnect(MPI_Comm* comm) {
+  using sluice::live_requests;
+  if (comm && live_requests.load(std::memory_order_relaxed) > 0)
+    sluice::Runtime::get().pending().finish(*comm);
   return sluice::free_communicator(sluice::real().Comm_disconnect, comm);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: BSD-3-Clause
 #include "src/mpi/nonblocking_call.h"
 
+#include <limits>
 #include <memory>
 #include <new>
 #include <utility>
@@ -38,48 +39,79 @@ bool NonblockingCall::make_request() {
 
 // Under the lock of `pending_`.
 void NonblockingCall::ended(const Status& status) {
-  status_ = status;
-  if (status_.ok() && operation_) status_ = operation_->failure();
-  if (status_.ok()) status_ = placement_->end();
-  if (!status_.ok()) status_ = status_.with(name_);
+  try {
+    finish(status);
+  } catch (const std::bad_alloc&) {
+    status_ = Runtime::get().process().no_memory_for_call;
+  }
   placement_.reset();
   if (std::exchange(state_, State::ended) == State::described) return;  // (it got no request)
+  pending_->moving_.fetch_sub(1, std::memory_order_relaxed);
   links_.next_ended = pending_->ended_;
   pending_->ended_ = this;
 }
 
-// An empty status. (A failed call's error is reported after the wait, at the handler of its
-// communicator.)
-int NonblockingCall::query(void*, MPI_Status* status) {
+void NonblockingCall::finish(const Status& status) {
+  status_ = status;
+  if (status_.ok() && operation_) status_ = operation_->failure();
+  if (status_.ok()) status_ = placement_->end();
+  if (!status_.ok()) status_ = status_.with(name_);
+}
+
+namespace {
+
+// In the status of a failed call, until its error has been reported: this and its place in the
+// thread's list. (No message has such a tag.)
+constexpr int failed_tag = std::numeric_limits<int>::min();
+
+}  // namespace
+
+// Called by MPI in the thread that waits or tests. An empty status. (A failed call's error is
+// reported after that, at the handler of its communicator.)
+int NonblockingCall::query(void* call, MPI_Status* status) {
+  auto* const done = static_cast<NonblockingCall*>(call);
   *status = {};
   status->MPI_SOURCE = MPI_ANY_SOURCE;
   status->MPI_TAG = MPI_ANY_TAG;
+  if (done->status_.ok() || this_thread.only_looks || done->is_told_.exchange(true))
+    return MPI_SUCCESS;
+  done->holders_.fetch_add(1, std::memory_order_relaxed);
+  int place = failed_tag;
+  NonblockingCall** last = &this_thread.failed_calls;
+  for (; *last; last = &(*last)->links_.next_failed) ++place;
+  *last = done;
+  status->MPI_TAG = place;
   return MPI_SUCCESS;
 }
 
+// (Called by any thread, also by one that has just completed the request.)
 int NonblockingCall::free(void* call) {
   auto* const done = static_cast<NonblockingCall*>(call);
   done->pending_->forget(*done);
-  if (done->status_.ok()) {
-    delete done;
-  } else {
-    done->links_.next = this_thread.failed_calls;
-    this_thread.failed_calls = done;
-  }
+  release(done);
   return MPI_SUCCESS;
+}
+
+void NonblockingCall::release(NonblockingCall* call) {
+  if (call->holders_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete call;
 }
 
 // (MPI forbids to cancel such requests.)
 int NonblockingCall::cancel(void*, int) { return MPI_ERR_REQUEST; }
 
-int NonblockingCall::report_failures() {
+int NonblockingCall::report_failures(std::span<MPI_Status> statuses) {
   int result = MPI_SUCCESS;
-  while (this_thread.failed_calls) {
-    const std::unique_ptr<NonblockingCall> failed(this_thread.failed_calls);
-    this_thread.failed_calls = failed->links_.next;
+  for (int tag = failed_tag; NonblockingCall* const failed = this_thread.failed_calls; ++tag) {
     const bool is_freed = failed->comm_ == real().comm_null;
     const int code = raise_error(is_freed ? real().comm_world : failed->comm_, failed->status_);
+    this_thread.failed_calls = failed->links_.next_failed;
+    release(failed);
     if (result == MPI_SUCCESS) result = code;
+    for (MPI_Status& status : statuses) {
+      if (status.MPI_TAG != tag) continue;
+      status.MPI_TAG = MPI_ANY_TAG;
+      status.MPI_ERROR = code;
+    }
   }
   return result;
 }
@@ -87,12 +119,15 @@ int NonblockingCall::report_failures() {
 namespace {
 
 // The state of a communicator whose non-blocking calls Sluice may carry: it has a team, which no
-// non-blocking call can make, because that blocks. nullptr: MPI does the call. Equal on all ranks.
-Communicator* find_with_team(MPI_Comm handle) {
+// non-blocking call can make, because that blocks; or its calls fail on this rank. nullptr: MPI
+// does the call. Equal on all ranks whose calls do not fail.
+Communicator* find_carried(MPI_Comm handle) {
   Communicator* communicator = last_communicator(handle);
   if (!communicator) communicator = find_existing_communicator(handle);
   if (communicator) communicator->note_algorithm(nullptr);  // until Sluice has chosen one
-  return communicator && communicator->has_nonblocking() ? communicator : nullptr;
+  const bool is_carried =
+      communicator && (communicator->has_nonblocking() || !communicator->broken().ok());
+  return is_carried ? communicator : nullptr;
 }
 
 // Equal on all ranks; nullptr: MPI does the call. (A thread of Sluice's can't call an operation of
@@ -113,9 +148,13 @@ int report(MPI_Comm comm, const Status& status) {
 bool start_nonblocking(const Row& row, const Arguments& arguments, MPI_Request* request,
                        int* result) {
   if (is_passing() || !request) return false;
-  Communicator* const communicator = find_with_team(arguments.comm);
+  Communicator* const communicator = find_carried(arguments.comm);
   if (!communicator) return false;
   Status status = communicator->broken();
+  if (!communicator->team()) {
+    *result = report(arguments.comm, status.with(row.name));
+    return true;
+  }
   Team& team = *communicator->team();
   Runtime& runtime = Runtime::get();
   try {

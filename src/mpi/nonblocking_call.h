@@ -9,8 +9,10 @@
 // operation while the call runs.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "src/engine/call_in_flight.h"
 #include "src/memory/placement.h"
@@ -45,14 +47,17 @@ class NonblockingCall final : public CallOwner {
   void ended(const Status& status) override;
 
   // To be called if this thread has been told of failed calls by MPI's waits: calls the error
-  // handler of each one's communicator. Returns the first error, or MPI_SUCCESS.
-  static int report_failures();
+  // handler of each one's communicator. Returns the first error. statuses: those of the wait, of
+  // which the calls' get their errors.
+  static int report_failures(std::span<MPI_Status> statuses);
 
  private:
   friend class PendingCalls;
 
   static int query(void* call, MPI_Status* status);
   static int free(void* call);
+  static void release(NonblockingCall* call);
+  void finish(const Status& status);
   static int cancel(void* call, int has_ended);
 
   const char* const name_;
@@ -65,10 +70,15 @@ class NonblockingCall final : public CallOwner {
   std::optional<Placement> placement_;
   std::optional<UserOperation> operation_;
   MPI_Request request_{};
-  Status status_;  // once it has ended
+  Status status_;        // once it has ended
+  uint64_t number_ = 0;  // in the order of starts
+  // The request and, if the call has failed, the thread that a wait has told of it.
+  std::atomic<int> holders_{1};
+  std::atomic<bool> is_told_{false};
   PendingCalls* pending_ = nullptr;
   struct {
-    NonblockingCall *next_ended = nullptr, *next = nullptr, *previous = nullptr;
+    NonblockingCall *next_ended = nullptr, *next_failed = nullptr;
+    NonblockingCall *next = nullptr, *previous = nullptr;
   } links_;
 };
 

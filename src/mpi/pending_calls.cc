@@ -23,8 +23,7 @@ constinit std::atomic<uint8_t> errands{0};
 
 bool passes_after_errand() {
   const uint8_t which = errands.load(std::memory_order_relaxed);
-  if ((which & errand_drive) != 0)
-    Runtime::get().pending().drive(PendingCalls::Thread::of_the_program);
+  if ((which & errand_drive) != 0) Runtime::get().pending().drive();
   return (which & errand_pass) != 0;
 }
 
@@ -67,28 +66,33 @@ Status PendingCalls::start(Team& team, const Algorithm& by, NonblockingCall& cal
     return status;
   }
   call.state_ = NonblockingCall::State::running;
+  call.number_ = started_++;
   call.links_.next = live_;
   if (live_) live_->links_.previous = &call;
   live_ = &call;
-  own_operations_ += call.has_own_operation();
+  own_operations_.fetch_add(call.has_own_operation(), std::memory_order_relaxed);
   live_requests.fetch_add(1, std::memory_order_relaxed);
   errands.fetch_or(errand_drive, std::memory_order_relaxed);
-  if (running_.fetch_add(1, std::memory_order_relaxed) == 0) wake();
+  running_.fetch_add(1, std::memory_order_relaxed);
+  // (A thread that waits already does not yet wait for this call.)
+  if (waiting_.load(std::memory_order_relaxed) > 0)
+    waiting_since_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+  if (moving_.fetch_add(1, std::memory_order_relaxed) == 0) wake();
   return {};
 }
 
-// (Whoever sleeps does so on the number of running calls.)
+// (Whoever sleeps does so on the number of calls that have not ended.)
 uint32_t PendingCalls::await_calls() {
-  if (!any()) {
+  if (moving_.load(std::memory_order_relaxed) == 0) {
     const timespec most{.tv_sec = 1, .tv_nsec = 0};
-    syscall(SYS_futex, &running_, FUTEX_WAIT_PRIVATE, 0, &most, nullptr, 0);
+    syscall(SYS_futex, &moving_, FUTEX_WAIT_PRIVATE, 0, &most, nullptr, 0);
   }
   return drives_.load(std::memory_order_relaxed);
 }
 
 void PendingCalls::wake() {
   if (way_ == ProgressWay::thread)
-    syscall(SYS_futex, &running_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+    syscall(SYS_futex, &moving_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
 Status PendingCalls::fail(Team& team, const Status& cause) try {
@@ -98,28 +102,37 @@ Status PendingCalls::fail(Team& team, const Status& cause) try {
   return cause;
 }
 
-int PendingCalls::drive(Thread thread) {
-  constexpr int most_turns = 16;  // so that MPI goes on, too
+int PendingCalls::drive() {
   if (!try_lock()) return 0;
   NonblockingCall* ended = nullptr;
   {
     const Lock lock(*this, std::adopt_lock);
-    for (int turns = 1; turn() && !ended_ && turns < most_turns; ++turns) {
-    }
-    watch();
-    std::erase_if(teams_, [](const NonblockingTeam* team) { return team->is_idle(); });
-    if (thread == Thread::of_sluice) return 0;
+    advance_all();
     drives_.fetch_add(1, std::memory_order_relaxed);
     ended = collect_ended();
   }
   return complete(ended);
 }
 
+bool PendingCalls::move() {
+  if (!try_lock()) return false;
+  const Lock lock(*this, std::adopt_lock);
+  return advance_all();
+}
+
 // True if there is more to do at once.
+bool PendingCalls::advance_all() {
+  constexpr int most_turns = 16;  // so that MPI goes on, too
+  bool more = turn();
+  for (int turns = 1; more && !ended_ && turns < most_turns; ++turns) more = turn();
+  watch();
+  std::erase_if(teams_, [](const NonblockingTeam* team) { return team->is_idle(); });
+  return more;
+}
+
 bool PendingCalls::turn() {
   bool more = process_.endpoint->progress();
   for (NonblockingTeam* const team : teams_) more |= team->advance();
-  idle_turns_ = more ? 0 : idle_turns_ + 1;
   return more;
 }
 
@@ -151,11 +164,28 @@ int PendingCalls::complete(NonblockingCall* ended) {
 // (Reading the clock takes as long as a turn.)
 void PendingCalls::watch() {
   constexpr uint32_t between_looks = 64;
-  if (idle_turns_ % between_looks != between_looks - 1) return;
-  const bool waits = waiting_.load(std::memory_order_relaxed) > 0;
-  const auto since = Clock::duration(waiting_since_.load(std::memory_order_relaxed));
-  const auto waited = waits ? Clock::now().time_since_epoch() - since : Clock::duration(0);
-  for (NonblockingTeam* const team : teams_) team->watch(waited);
+  if (++turns_ % between_looks != 0) return;
+  const auto how_long = waited();
+  for (NonblockingTeam* const team : teams_) team->watch(how_long);
+}
+
+constexpr auto closely = std::chrono::milliseconds(100);
+
+// How long the program has waited for all that is in flight; zero if it does not.
+PendingCalls::Clock::duration PendingCalls::waited() const {
+  const auto now = Clock::now().time_since_epoch();
+  const auto time = [](const std::atomic<Clock::rep>& since) {
+    return Clock::duration(since.load(std::memory_order_relaxed));
+  };
+  if (waiting_.load(std::memory_order_relaxed) > 0) return now - time(waiting_since_);
+  return now - time(tested_) < closely ? now - time(testing_since_) : Clock::duration(0);
+}
+
+void PendingCalls::note_test(bool has_completed) {
+  const auto now = Clock::now().time_since_epoch();
+  const auto before = Clock::duration(tested_.exchange(now.count(), std::memory_order_relaxed));
+  if (has_completed || now - before >= closely)
+    testing_since_.store(now.count(), std::memory_order_relaxed);
 }
 
 void PendingCalls::drop_idle_teams() {
@@ -168,18 +198,24 @@ void PendingCalls::forget(NonblockingCall& call) {
   auto& links = call.links_;
   (links.previous ? links.previous->links_.next : live_) = links.next;
   if (links.next) links.next->links_.previous = links.previous;
-  own_operations_ -= call.has_own_operation();
+  own_operations_.fetch_sub(call.has_own_operation(), std::memory_order_relaxed);
   live_requests.fetch_sub(1, std::memory_order_relaxed);
 }
 
-void PendingCalls::adopt(std::unique_ptr<Team> team) {
+std::unique_ptr<Team> PendingCalls::adopt(std::unique_ptr<Team> team) {
   const Lock lock(*this);
-  if (team->is_idle()) return;
+  drop_idle_teams();
+  if (team->is_idle()) return team;
   NonblockingTeam* const half = &team->nonblocking();
   adopted_.push_back({half, std::move(team)});
+  return nullptr;
 }
 
+// (Calls that have failed are told of by this thread soon.)
 void PendingCalls::note_freed(MPI_Comm comm) {
+  for (NonblockingCall* call = this_thread.failed_calls; call; call = call->links_.next_failed) {
+    if (call->comm_ == comm) call->comm_ = real().comm_null;
+  }
   if (live_requests.load(std::memory_order_relaxed) == 0) return;
   const Lock lock(*this);
   for (NonblockingCall* call = live_; call; call = call->links_.next) {
@@ -187,36 +223,85 @@ void PendingCalls::note_freed(MPI_Comm comm) {
   }
 }
 
-bool PendingCalls::defer_operation(MPI_Op op) try {
+bool PendingCalls::has_calls_of(MPI_Comm comm) {
   const Lock lock(*this);
-  if (own_operations_ > 0) deferred_.operations.push_back(op);
-  return own_operations_ > 0;
-} catch (const std::bad_alloc&) {
-  return false;
+  const NonblockingCall* call = live_;
+  while (call && (call->comm_ != comm || call->state_ == NonblockingCall::State::completed))
+    call = call->links_.next;
+  return call;
 }
 
-bool PendingCalls::defer_type(MPI_Datatype type) try {
-  const Lock lock(*this);
-  if (own_operations_ > 0) deferred_.types.push_back(type);
-  return own_operations_ > 0;
-} catch (const std::bad_alloc&) {
-  return false;
+void PendingCalls::finish(MPI_Comm comm) {
+  if (live_requests.load(std::memory_order_relaxed) == 0) return;
+  Wait wait(*this);
+  while (has_calls_of(comm)) {
+    if (drive() > 0) continue;
+    if (process_.progress_mpi) process_.progress_mpi();
+    wait.give_way();
+  }
 }
 
-void PendingCalls::free_deferred() {
-  decltype(deferred_) freed;
+// The number of the oldest live call with an operation of the program's.
+uint64_t PendingCalls::oldest_own_operation() {
+  const Lock lock(*this);
+  uint64_t oldest = started_;
+  for (const NonblockingCall* call = live_; call; call = call->links_.next) {
+    if (call->has_own_operation()) oldest = std::min(oldest, call->number_);
+  }
+  return oldest;
+}
+
+// (An operation may need a lock that the caller has. So ours is taken only for calls with one.)
+bool PendingCalls::defer(Deferred what) try {
+  if (own_operations_.load(std::memory_order_relaxed) == 0) return false;
   {
     const Lock lock(*this);
-    if (own_operations_ > 0) return;
-    std::swap(freed, deferred_);
+    what.until = started_;
   }
-  for (MPI_Op& op : freed.operations) real().Op_free(&op);
-  for (MPI_Datatype& type : freed.types) real().Type_free(&type);
+  const std::lock_guard lock(deferred_.mutex);
+  deferred_.all.push_back(what);
+  deferred_.any.store(true, std::memory_order_relaxed);
+  return true;
+} catch (const std::bad_alloc&) {
+  return false;
 }
 
-void PendingCalls::begin_wait() {
-  if (waiting_.fetch_add(1, std::memory_order_relaxed) > 0) return;
-  waiting_since_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
+// (MPI's functions call attribute callbacks, which may free more.)
+void PendingCalls::free_deferred() {
+  if (!deferred_.any.load(std::memory_order_relaxed)) return;
+  const uint64_t oldest = oldest_own_operation();
+  std::vector<Deferred> freed;
+  {
+    const std::lock_guard lock(deferred_.mutex);
+    auto& all = deferred_.all;
+    const auto later = std::partition(all.begin(), all.end(),
+                                      [&](const Deferred& each) { return each.until > oldest; });
+    freed.assign(later, all.end());
+    all.erase(later, all.end());
+    deferred_.any.store(!all.empty(), std::memory_order_relaxed);
+  }
+  for (Deferred& each : freed) {
+    if (each.op != real().op_null) real().Op_free(&each.op);
+    if (each.type != real().datatype_null) real().Type_free(&each.type);
+  }
+}
+
+PendingCalls::Wait::Wait(PendingCalls& calls) : calls_(calls) {
+  const auto now = Clock::now();
+  calls.waiting_since_.store(now.time_since_epoch().count(), std::memory_order_relaxed);
+  calls.waiting_.fetch_add(1, std::memory_order_relaxed);
+  const int spin = calls.process_.knobs.spin;
+  spins_until_ = spin < 0 ? Clock::time_point::max() : now + std::chrono::microseconds(spin);
+}
+
+// (Flags in an arena and messages on MPI's transports end no sleep, so it is short.)
+void PendingCalls::Wait::give_way() {
+  constexpr uint32_t between_looks = 8;
+  constexpr timespec nap{.tv_sec = 0, .tv_nsec = 50'000};
+  if (calls_.process_.oversubscription.is_there()) sched_yield();
+  const bool may_sleep = spins_until_ != Clock::time_point::max();
+  if (may_sleep && ++turns_ % between_looks == 0 && Clock::now() >= spins_until_)
+    nanosleep(&nap, nullptr);
 }
 
 // Names requests that no wait or test of the program has completed.
@@ -247,13 +332,12 @@ void PendingCalls::fail_all() {
 void PendingCalls::end() {
   constexpr auto most = std::chrono::seconds(10);
   const bool has_begun = complain_of_live();
-  begin_wait();
+  Wait wait(*this);
   const auto began = Clock::now();
   for (bool gives_up = false; any();) {
-    if (drive(Thread::of_the_program) == 0 && process_.progress_mpi) process_.progress_mpi();
+    if (drive() == 0 && process_.progress_mpi) process_.progress_mpi();
     if (!gives_up && (gives_up = Clock::now() - began > most)) fail_all();
   }
-  end_wait();
   if (has_begun) end_progress(way_);
 }
 

@@ -11,6 +11,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -51,13 +52,14 @@ class PendingCalls {
   // In place of it. Throws nothing.
   Status fail(Team& team, const Status& cause);
 
-  // Moves bytes, advances all calls and, if the thread may call MPI, completes the requests of
-  // those that have ended. Returns their number. Never waits. Any thread.
-  enum class Thread : uint8_t { of_the_program, of_sluice };
-  int drive(Thread thread);
+  // Moves bytes, advances all calls, and completes the requests of those that have ended. Returns
+  // their number. Never waits. Any thread of the program.
+  int drive();
 
-  // For a thread of Sluice's: returns once calls run, or `wake` was called, at the latest after a
-  // second. The number of turns that threads of the program have driven so far.
+  // These are for a thread of Sluice's. `move` does the same, but completes nothing; true if there
+  // is more to do at once. `await_calls` returns once bytes are to be moved, or `wake` was called,
+  // at the latest after a second: the number of turns that threads of the program have driven.
+  bool move();
   uint32_t await_calls();
   void wake();
 
@@ -65,24 +67,37 @@ class PendingCalls {
   void forget(NonblockingCall& call);
 
   // The communicator of that handle is freed, or its team is replaced. If calls of the team are in
-  // flight, it lives on until they have ended.
-  void adopt(std::unique_ptr<Team> team);
+  // flight, it lives on until they have ended; otherwise the caller gets it back.
+  std::unique_ptr<Team> adopt(std::unique_ptr<Team> team);
   void note_freed(MPI_Comm comm);
+  // Returns when none of the communicator's calls is in flight. MPI progresses.
+  void finish(MPI_Comm comm);
 
-  // While calls with operations of the program's are in flight, operations and types stay. True:
-  // it will be freed later.
-  bool defer_operation(MPI_Op op);
-  bool defer_type(MPI_Datatype type);
+  // While calls with operations of the program's are in flight, operations and types that it frees
+  // stay. True: it will be freed later.
+  bool defer_operation(MPI_Op op) { return defer({op, real().datatype_null, 0}); }
+  bool defer_type(MPI_Datatype type) { return defer({real().op_null, type, 0}); }
   // Frees those that may go. Called by threads of the program.
   void free_deferred();
 
-  // To be called when nothing has ended: other ranks may need this processor.
-  void give_way() const {
-    if (process_.oversubscription.is_there()) sched_yield();
-  }
-  // Encloses a wait of the program's, while calls run.
-  void begin_wait();
-  void end_wait() { waiting_.fetch_sub(1, std::memory_order_relaxed); }
+  // A wait of the program's, while calls run.
+  class Wait {
+   public:
+    explicit Wait(PendingCalls& calls);
+    ~Wait() { calls_.waiting_.fetch_sub(1, std::memory_order_relaxed); }
+    Wait(const Wait&) = delete;
+    Wait& operator=(const Wait&) = delete;
+    // To be called when nothing has ended: other ranks may need this processor.
+    void give_way();
+
+   private:
+    PendingCalls& calls_;
+    uint32_t turns_ = 0;
+    std::chrono::steady_clock::time_point spins_until_{};
+  };
+  // A test of the program's has let calls progress. Tests that follow each other closely are a
+  // wait, which lasts until one completes something.
+  void note_test(bool has_completed);
 
   // MPI_Finalize begins: drives all calls to their end, and tells which there were. No others are
   // started.
@@ -95,10 +110,20 @@ class PendingCalls {
     NonblockingTeam* half;
     std::unique_ptr<Team> team;
   };
+  struct Deferred {
+    MPI_Op op;
+    MPI_Datatype type;
+    uint64_t until;  // calls that were started before that one may need it
+  };
 
   bool try_lock() { return !locked_.test_and_set(std::memory_order_acquire); }
   bool turn();
+  bool advance_all();
   void watch();
+  Clock::duration waited() const;
+  bool defer(Deferred what);
+  uint64_t oldest_own_operation();
+  bool has_calls_of(MPI_Comm comm);
   NonblockingCall* collect_ended();
   static int complete(NonblockingCall* ended);
   void drop_idle_teams();
@@ -108,21 +133,26 @@ class PendingCalls {
   Process& process_;
   const ProgressWay way_;
   std::atomic_flag locked_ = ATOMIC_FLAG_INIT;
-  std::atomic<uint32_t> running_{0};
-  std::atomic<uint32_t> drives_{0};       // by threads of the program
-  std::atomic<uint32_t> waiting_{0};      // threads in waits of the program's
-  std::atomic<int64_t> waiting_since_{};  // when the first of them began
+  std::atomic<uint32_t> running_{0};         // their requests are not complete
+  std::atomic<uint32_t> moving_{0};          // of these, those that have not ended
+  std::atomic<uint32_t> drives_{0};          // by threads of the program
+  std::atomic<uint32_t> own_operations_{0};  // live calls with an operation of the program's
+  std::atomic<uint32_t> waiting_{0};         // threads in waits of the program's
+  // When the last of these began, and the tests that follow each other closely; the last test.
+  // Thus no call is ever said to be waited for longer than it is.
+  std::atomic<Clock::rep> waiting_since_{0}, testing_since_{0}, tested_{0};
   // The lock guards what follows.
   bool has_begun_ = false;
-  uint32_t idle_turns_ = 0;
+  uint32_t turns_ = 0;
+  uint64_t started_ = 0;                 // calls
   std::vector<NonblockingTeam*> teams_;  // with calls in flight
   std::vector<Adopted> adopted_;
   NonblockingCall* ended_ = nullptr;
   NonblockingCall* live_ = nullptr;
-  uint32_t own_operations_ = 0;  // live calls with an operation of the program's
   struct {
-    std::vector<MPI_Op> operations;
-    std::vector<MPI_Datatype> types;
+    std::atomic<bool> any{false};
+    std::mutex mutex;
+    std::vector<Deferred> all;
   } deferred_;
 
   friend class NonblockingCall;

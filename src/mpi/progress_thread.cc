@@ -30,9 +30,9 @@ void* run(void*) {
   uint32_t seen = 0;
   while (!moving.ends.load(std::memory_order_acquire)) {
     const uint32_t turns = moving.calls->await_calls();
-    if (turns == seen && moving.calls->drive(PendingCalls::Thread::of_sluice) == 0) {
-      moving.process->endpoint->wait(pause);
-    } else if (turns != seen) {
+    if (turns == seen) {
+      if (!moving.calls->move()) moving.process->endpoint->wait(pause);
+    } else {
       const timespec rest{.tv_sec = 0, .tv_nsec = std::chrono::nanoseconds(pause).count()};
       nanosleep(&rest, nullptr);
     }

@@ -16,7 +16,7 @@ constinit std::atomic<PendingCalls*> driven{nullptr};
 // without any, MPI may yield the processor.
 int drive_pending() {
   PendingCalls* const calls = driven.load(std::memory_order_acquire);
-  return calls && calls->any() ? calls->drive(PendingCalls::Thread::of_the_program) : 0;
+  return calls && calls->any() ? calls->drive() : 0;
 }
 
 // (Functions of Open MPI's for its own parts, the same in 4.1 to 6.)

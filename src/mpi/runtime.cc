@@ -137,8 +137,7 @@ Runtime::Runtime() {
 // (Where MPI has a hook, it drives the calls in flight, too.)
 void Runtime::progress_mpi() {
   progress_.progress_mpi();
-  if (pending_.any() && pending_.way() == ProgressWay::thread)
-    pending_.drive(PendingCalls::Thread::of_the_program);
+  if (pending_.any() && pending_.way() == ProgressWay::thread) pending_.drive();
 }
 
 // Rank 0 warns for all: most of the others would say the same.

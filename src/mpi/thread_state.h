@@ -48,8 +48,9 @@ struct ThreadState {
   uint32_t next_datatype = 0;
   const Datatype* passing_datatype = nullptr;  // first used in this call, and valid for it
 
-  // Non-blocking calls whose failure MPI's waits have seen, and nobody has reported.
+  // Non-blocking calls whose failure a wait of this thread has seen, and it has not reported yet.
   NonblockingCall* failed_calls = nullptr;
+  bool only_looks = false;  // it asks for a request's status, and does not complete it
 
   // What this thread is freeing, innermost first: attribute callbacks may free other objects.
   const FreedCommunicator* freed_communicator = nullptr;

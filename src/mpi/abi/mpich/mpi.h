@@ -29,6 +29,7 @@ struct MPI_Status {
 #define MPI_ERR_NO_MEM 34
 #define MPI_ERR_REQUEST 19
 #define MPI_ERR_OTHER 15
+#define MPI_ERR_IN_STATUS 17
 #define MPI_ERR_UNSUPPORTED_OPERATION 44
 
 #define MPI_ANY_SOURCE (-2)

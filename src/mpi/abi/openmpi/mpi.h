@@ -37,6 +37,7 @@ using MPI_Status = ompi_status_public_t;
 #define MPI_ERR_NO_MEM 39
 #define MPI_ERR_REQUEST 7
 #define MPI_ERR_OTHER 16
+#define MPI_ERR_IN_STATUS 18
 #define MPI_ERR_UNSUPPORTED_OPERATION 52
 
 #define MPI_ANY_SOURCE (-1)

@@ -30,6 +30,7 @@ struct MPI_Status {
 #define MPI_ERR_NO_MEM 39
 #define MPI_ERR_REQUEST 7
 #define MPI_ERR_OTHER 16
+#define MPI_ERR_IN_STATUS 19
 #define MPI_ERR_UNSUPPORTED_OPERATION 55
 
 #define MPI_ANY_SOURCE (-1)
