@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "src/engine/flat_in_flight.h"
+#include "src/engine/get_in_flight.h"
 #include "src/engine/plan_executor.h"
 #include "src/engine/wait_limits.h"
 
@@ -34,8 +35,9 @@ struct CallInFlight {
   const Call* preceded = nullptr;
   const Algorithm* algorithm = nullptr;
   Executor* by = nullptr;             // null while it runs in shared memory alone
-  std::unique_ptr<PlanExecutor> own;  // these two are of a call in flight: one of them
+  std::unique_ptr<PlanExecutor> own;  // these three are of a call in flight: one of them
   std::unique_ptr<FlatInFlight> flat;
+  std::unique_ptr<GetInFlight> get;
   CallOwner* owner = nullptr;  // of a call in flight
   Executor::State state = Executor::State::waiting;
   uint32_t number = 0;  // in the team

@@ -5,9 +5,9 @@ namespace sluice {
 namespace {
 
 // One that no call has, or a new one.
-template <typename Kept>
-std::unique_ptr<Kept> take_or_make(std::vector<std::unique_ptr<Kept>>& spare, auto& of) {
-  if (spare.empty()) return std::make_unique<Kept>(of);
+template <typename Kept, typename... Of>
+std::unique_ptr<Kept> take_or_make(std::vector<std::unique_ptr<Kept>>& spare, Of&... of) {
+  if (spare.empty()) return std::make_unique<Kept>(of...);
   std::unique_ptr<Kept> taken = std::move(spare.back());
   spare.pop_back();
   return taken;
@@ -19,7 +19,11 @@ CallInFlight& CallsInFlight::add(const Algorithm& algorithm, const Call& call) {
   auto made = std::make_unique<CallInFlight>(resources_.knobs);
   spare_.reserve(calls_.size() + 1);
   spare_flat_.reserve(calls_.size() + 1);
-  if (algorithm.means() == Means::shared_memory) {
+  spare_get_.reserve(calls_.size() + 1);
+  if (algorithm.needs.cma) {
+    made->get = take_or_make(spare_get_, *cells_, *cma_, resources_);
+    made->by = made->get.get();
+  } else if (algorithm.means() == Means::shared_memory) {
     made->flat = take_or_make(spare_flat_, *cells_);
     made->by = made->flat.get();
   } else {
@@ -36,6 +40,7 @@ void CallsInFlight::give_back(CallInFlight& call) {
   call.by->trim();
   if (call.own) spare_.push_back(std::move(call.own));
   if (call.flat) spare_flat_.push_back(std::move(call.flat));
+  if (call.get) spare_get_.push_back(std::move(call.get));
   call.by = nullptr;
 }
 

@@ -15,8 +15,10 @@ class CallsInFlight {
  public:
   using List = std::vector<std::unique_ptr<CallInFlight>>;
 
-  // cells: for short calls in shared memory; null: there are none.
-  CallsInFlight(PlanResources& resources, Cells* cells) : resources_(resources), cells_(cells) {}
+  // cells: for calls in shared memory; null: there are none. cma: for long ones; null: ranks can't
+  // read each other's memory.
+  CallsInFlight(PlanResources& resources, Cells* cells, std::unique_ptr<Cma> cma)
+      : resources_(resources), cells_(cells), cma_(std::move(cma)) {}
 
   bool empty() const { return calls_.empty(); }
   size_t size() const { return calls_.size(); }
@@ -46,6 +48,7 @@ class CallsInFlight {
   void trim() {
     spare_.clear();
     spare_flat_.clear();
+    spare_get_.clear();
   }
 
  private:
@@ -53,10 +56,12 @@ class CallsInFlight {
 
   PlanResources& resources_;
   Cells* const cells_;
+  const std::unique_ptr<Cma> cma_;
   List calls_;
   // These have room for those in use.
   std::vector<std::unique_ptr<PlanExecutor>> spare_;
   std::vector<std::unique_ptr<FlatInFlight>> spare_flat_;
+  std::vector<std::unique_ptr<GetInFlight>> spare_get_;
 };
 
 }  // namespace sluice

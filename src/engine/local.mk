@@ -19,6 +19,7 @@ core_sources += \
 	src/engine/execution.cc src/engine/execution.h src/engine/execution_start.cc src/engine/plan_memory.cc src/engine/plan_memory.h \
 	src/engine/executor.h \
 	src/engine/flat_in_flight.cc src/engine/flat_in_flight.h \
+	src/engine/get_in_flight.cc src/engine/get_in_flight.h \
 	src/engine/team_failures.cc src/engine/team_failures.h \
 	src/engine/team_waits.cc \
 	src/engine/team_setup.cc \

@@ -29,7 +29,7 @@ NonblockingTeam::NonblockingTeam(Process& process, const std::string& name, Rank
       waiter_(process.endpoint.get(), {}, process.knobs.spin, process.oversubscription),
       resources_{process.knobs, process.endpoint.get(), channels_,
                  rank,          channels_.size(),       std::move(hosts)},
-      calls_(resources_, shm ? &shm->cells() : nullptr),
+      calls_(resources_, shm ? &shm->cells() : nullptr, shm ? shm->make_cma() : nullptr),
       failures_(rank, channels_, waiter_, shm, process),
       counts_(process.knobs, process.delay) {}
 
@@ -64,7 +64,10 @@ void NonblockingTeam::advance_new(CallInFlight& call) try {
 bool NonblockingTeam::has_ended(CallInFlight& call) try {
   if (!broken_.ok() || call.state == Executor::State::done) return true;
   if (call.state != Executor::State::failed) call.state = call.by->advance();
-  if (call.state != Executor::State::failed) return call.state == Executor::State::done;
+  // (A rank that gave up may have changed its memory before it was read.)
+  const bool is_doubtful = call.get && failures_.is_aborted_in_arena();
+  if (call.state != Executor::State::failed && !is_doubtful)
+    return call.state == Executor::State::done;
   (void)break_by(failures_.why_failed(call), &call);
   return true;
 } catch (const std::bad_alloc&) {

@@ -69,8 +69,12 @@ class ShmExecutor {
   // why.) It names the rank concerned.
   Status failure(const Call& call) const;
 
-  // For short calls in flight.
+  // For calls in flight. The cma is another one than that of calls that block; null: ranks can't
+  // use any. May throw std::bad_alloc.
   Cells& cells() { return arena_->cells(); }
+  std::unique_ptr<Cma> make_cma() const {
+    return rounds_.cma() ? rounds_.cma()->make_another() : nullptr;
+  }
 
   bool is_aborted() const { return rounds_.signals().is_aborted(); }
   std::string abort_cause() const { return rounds_.signals().cause(); }

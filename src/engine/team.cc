@@ -302,9 +302,12 @@ Status EngineTeam::break_team(const Status& cause, const CallInFlight& call) {
 const Algorithm* EngineTeam::choose_nonblocking(const Call& call) {
   Selection& selection = decider_.selection();
   const Algorithm* const chosen = selection.choose(call, false);
-  const bool is_flat = chosen && can_use_shm(call) && FlatInFlight::serves(call, size()) &&
-                       !selection.is_forced(call.collective) && !process_.knobs.reproducible;
-  if (is_flat) return find_algorithm(call.collective, "flat");
+  const bool in_arena = chosen && can_use_shm(call) && !selection.is_forced(call.collective) &&
+                        !process_.knobs.reproducible;
+  if (in_arena && FlatInFlight::serves(call, size()))
+    return find_algorithm(call.collective, "flat");
+  if (in_arena && shm_->traits().cma && GetInFlight::serves(call))
+    return find_algorithm(call.collective, "fetch");
   return chosen && chosen->means() == Means::cells ? chosen->beside : chosen;
 }
 

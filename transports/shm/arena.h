@@ -181,6 +181,9 @@ class Cma {
   virtual int cma_get(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) = 0;
   // CMA put, with the same results.
   virtual int put(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes) = 0;
+  // Access to the same memory for another thread. The arena must outlive it. May throw
+  // std::bad_alloc.
+  virtual std::unique_ptr<Cma> make_another() const = 0;
 };
 
 // What the ranks of a lease tell each other beside their rounds: that the team is aborted, that one

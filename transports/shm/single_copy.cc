@@ -90,6 +90,15 @@ SingleCopy::SingleCopy(uint32_t ranks, bool populates)
   if (getrandom(&content_, sizeof(content_), 0) != sizeof(content_)) content_ = 0;
 }
 
+std::unique_ptr<Cma> SingleCopy::make_another() const {
+  auto made = std::make_unique<SingleCopy>(static_cast<uint32_t>(processes_.size()), populates_);
+  made->processes_ = processes_;
+  made->met_ = met_;
+  made->reach_cache_ = reach_cache_;
+  made->ids_ = ids_;
+  return made;
+}
+
 Cma::Introduction SingleCopy::introduction() const {
   return {static_cast<uint64_t>(getpid()), reinterpret_cast<uintptr_t>(&content_), content_};
 }

@@ -68,6 +68,7 @@ class SingleCopy final : public Cma {
   bool is_in_reach(const std::byte* data, size_t bytes) override;
   int cma_get(uint32_t rank, uint64_t address, std::byte* to, size_t bytes) override;
   int put(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes) override;
+  std::unique_ptr<Cma> make_another() const override;
 
  private:
   struct Range {

@@ -102,6 +102,7 @@ Call empty_call() {
 struct InFlightCarrier {
   const char* name;
   bool tcp, arena;
+  bool hidden = false;  // a rank's memory, from the kernel's copies
 };
 
 class InFlight : public ::testing::TestWithParam<InFlightCarrier> {
@@ -118,6 +119,7 @@ class InFlight : public ::testing::TestWithParam<InFlightCarrier> {
     const Adjust adjust = [&](Rank, Process& process) {
       process.knobs.timeout = 60;
       if (!GetParam().arena) return;
+      if (GetParam().hidden) arenas_.hide_memory_of(1);
       process.arenas = arenas_.source();
       process.host = 1;
     };
@@ -247,7 +249,8 @@ INSTANTIATE_TEST_SUITE_P(Carriers, InFlight,
                          ::testing::Values(InFlightCarrier{"loopback", false, false},
                                            InFlightCarrier{"tcp", true, false},
                                            InFlightCarrier{"loopback_with_arena", false, true},
-                                           InFlightCarrier{"tcp_with_arena", true, true}),
+                                           InFlightCarrier{"tcp_with_arena", true, true},
+                                           InFlightCarrier{"hidden", false, true, true}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(ScheduleCache, keeps_what_a_call_uses) {

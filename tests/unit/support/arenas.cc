@@ -23,6 +23,9 @@ class HeapCma final : public Cma {
   int put(uint32_t rank, uint64_t address, const std::byte* from, size_t bytes) override {
     return move({rank_, rank, true}, reinterpret_cast<std::byte*>(address), from, bytes);
   }
+  std::unique_ptr<Cma> make_another() const override {
+    return std::make_unique<HeapCma>(hub_, rank_);
+  }
 
  private:
   int move(const ArenaHub::Move& which, std::byte* to, const std::byte* from, size_t bytes) {
