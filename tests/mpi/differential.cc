@@ -2,14 +2,14 @@
 //
 // differential [--seed S] [--cases N] [--from N | --case N] [--only MPI_FUNCTION] [--bytes MOST]
 // [--limit SECONDS] [--break result|gap|guard|input|bits|hang] [--driver PATH [--own-devices 1]
-// [--nccl 1]]: compares Sluice with MPI on random calls. Each case is one collective with random
-// arguments (trial.h), called through Sluice and through MPI's own function. Integers must be
-// equal; floating-point numbers may differ by what reordering allows (rounding.h); bytes outside
-// the result must be unchanged. A failure prints the command that repeats the case. --break
-// corrupts Sluice's results, to check that the program can fail. With a CUDA driver, each buffer of
-// Sluice's calls is in memory of a random kind; with --own-devices most are on a device that this
-// rank has for itself, with --nccl too, and the communicators that last begin when NCCL carries
-// their calls.
+// [--nccl 1]] [--in-flight MOST [--carried 0]]: compares Sluice with MPI on random calls. Each case
+// is one collective with random arguments (trial.h), called through Sluice and through MPI's own
+// function. Integers must be equal; floating-point numbers may differ by what reordering allows
+// (rounding.h); bytes outside the result must be unchanged. A failure prints the command that
+// repeats the case. --break corrupts Sluice's results, to check that the program can fail. With a
+// CUDA driver, each buffer of Sluice's calls is in memory of a random kind; with --own-devices most
+// are on a device that this rank has for itself, with --nccl too, and the communicators that last
+// begin when NCCL carries their calls.
 #include <unistd.h>
 
 #include <csignal>
@@ -17,15 +17,16 @@
 #include <cstring>
 
 #include "tests/cuda/nccl_calls.h"
+#include "tests/mpi/in_flight.h"
 #include "tests/mpi/trial.h"
 
 namespace {
 
+using test::current;
 using test::Damage;
 using test::Phase;
 using test::Trial;
 
-const Trial* current = nullptr;  // of which this rank is a member
 int rank_of_job = 0;
 uint64_t case_number = 0;
 
@@ -79,9 +80,7 @@ void make(Trial& trial) {
   if (trial.comm.handle == MPI_COMM_NULL) return;
   current = &trial;
   test::phase = Phase::preparing;
-  const bool reduces =
-      trial.function.find("educe") != std::string::npos || trial.function.ends_with("can");
-  reduces ? test::try_reducing(trial) : test::try_moving(trial);
+  test::start(trial)();
   current = nullptr;
   test::check(true, "");
   test::phase = Phase::freeing;
@@ -99,17 +98,49 @@ Damage parse_damage(const std::string& word) {
   test::fail("--break takes result, gap, guard, input, bits or hang");
 }
 
+struct Cases {
+  uint64_t seed = 0, first = 0, count = 0;
+  size_t most_bytes = 0;
+  Damage damage = Damage::none;
+  std::string only;
+  unsigned limit = 0;  // seconds for a case, with its communicator
+};
+
+void run(const Cases& cases, const std::vector<test::Comm>& lasting) {
+  for (uint64_t number = cases.first; number < cases.first + cases.count; ++number) {
+    case_number = number;
+    test::phase = Phase::drawing;
+    alarm(cases.limit);
+    Trial trial = test::make_trial(cases.seed, number, 0);
+    test::draw(&trial, cases.only, test::draw_comm(lasting, trial.shared));
+    trial.most_bytes = cases.most_bytes;
+    trial.damage = cases.damage;
+    make(trial);
+  }
+}
+
+void run_in_flight(const Cases& cases, size_t most, test::Flights flights) {
+  for (uint64_t number = cases.first; number < cases.first + cases.count; ++number) {
+    case_number = number;
+    alarm(cases.limit);
+    flights.run({cases.seed, number, most, cases.most_bytes, cases.damage});
+  }
+  alarm(cases.limit);
+  flights.summarize();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   test::start(argc, argv);
   const test::Options options(argc, argv);
   const uint64_t seed = test::agree_on_seed(options);
-  const std::string only = options.text("only", ""), single = options.text("case", "");
-  const auto limit = static_cast<unsigned>(options.number("limit", 120));
-  const uint64_t first = options.number("case", options.number("from", 0));
-  const uint64_t count = single.empty() ? options.number("cases", 100) : 1;
-  const Damage damage = parse_damage(options.text("break", ""));
+  Cases cases{seed, 0, 0, 0, parse_damage(options.text("break", "")), options.text("only", "")};
+  const std::string single = options.text("case", "");
+  cases.first = options.number("case", options.number("from", 0));
+  cases.count = single.empty() ? options.number("cases", 100) : 1;
+  cases.most_bytes = options.number("bytes", 1 << 20);
+  cases.limit = static_cast<unsigned>(options.number("limit", 120));
   if (const std::string driver = options.text("driver", ""); !driver.empty()) {
     const bool by_nccl = options.number("nccl", 0) > 0;
     const bool own_devices = by_nccl || options.number("own-devices", 0) > 0;
@@ -123,14 +154,13 @@ int main(int argc, char** argv) {
       if (comm.handle != MPI_COMM_NULL) test::start_nccl(comm.handle);
     }
   }
-  for (uint64_t number = first; number < first + count; ++number) {
-    case_number = number;
-    test::phase = Phase::drawing;
-    alarm(limit);  // for this case, with its communicator
-    Trial trial = test::draw_trial(seed, number, only, lasting);
-    trial.most_bytes = options.number("bytes", 1 << 20);
-    trial.damage = damage;
-    make(trial);
+  const std::string most = options.text("in-flight", "");
+  if (most.empty()) {
+    run(cases, lasting);
+  } else {
+    const bool is_carried = options.number("carried", 1) > 0;
+    test::repeat_with(" --in-flight " + most + (is_carried ? "" : " --carried 0"));
+    run_in_flight(cases, options.number("in-flight", 0), {lasting, cases.only, is_carried});
   }
   alarm(0);
   return test::finish("differential");

@@ -45,7 +45,8 @@ EXTRA_PROGRAMS += tests/mpi/progress_rate
 
 # What they share.
 check_LTLIBRARIES += tests/mpi/libharness.la
-tests_mpi_libharness_la_SOURCES = tests/mpi/harness.cc tests/mpi/harness.h tests/mpi/narrow.cc tests/mpi/narrow.h \
+tests_mpi_libharness_la_SOURCES = tests/mpi/completion.cc tests/mpi/completion.h tests/mpi/harness.cc tests/mpi/harness.h \
+  tests/mpi/narrow.cc tests/mpi/narrow.h \
   tests/mpi/numbers.cc tests/mpi/numbers.h tests/mpi/shapes.cc tests/mpi/shapes.h
 tests_mpi_libharness_la_CXXFLAGS = $(AM_CXXFLAGS) $(quick_flags)
 mpi_harness = tests/mpi/libharness.la $(MPI_LIBS) -ldl -lpthread
@@ -55,7 +56,7 @@ harnessed_programs = $(mpi_programs) $(cuda_programs) $(deep_cuda_programs) test
 $(harnessed_programs): LDADD = $(mpi_harness)
 $(harnessed_programs): tests/mpi/libharness.la
 
-tests_mpi_differential_SOURCES = tests/mpi/differential.cc \
+tests_mpi_differential_SOURCES = tests/mpi/differential.cc tests/mpi/in_flight.cc tests/mpi/in_flight.h \
   tests/mpi/rounding.cc tests/mpi/rounding.h tests/mpi/trial.cc tests/mpi/trial.h \
   tests/mpi/trial_moves.cc tests/mpi/trial_reductions.cc $(nccl_calls)
 tests_mpi_sum_SOURCES = tests/mpi/sum.c

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -23,7 +24,7 @@ int world_rank() {
 }
 
 Comm describe(MPI_Comm handle, const char* name, bool fresh = false) {
-  Comm comm{handle, -1, 0, name, fresh};
+  Comm comm{handle, -1, 0, name, fresh, handle};
   if (handle == MPI_COMM_NULL) return comm;
   MPI_Comm_rank(handle, &comm.rank);
   MPI_Comm_size(handle, &comm.size);
@@ -71,7 +72,7 @@ const char* name_of(Damage damage) {
 
 std::string driver;  // empty: all memory is the host's
 bool has_own_device = false;
-std::string driver_options;  // of the command that repeats a case
+std::string driver_options, further_options;  // of the command that repeats a case
 
 }  // namespace
 
@@ -87,6 +88,8 @@ const char* describe(Phase of) {
       return "prepares buffers";
     case Phase::in_sluice:
       return "is in Sluice's call";
+    case Phase::completing:
+      return "waits for non-blocking calls, or tests them";
     case Phase::in_mpi:
       return "is in MPI's own call";
     case Phase::comparing:
@@ -105,6 +108,8 @@ void use_driver(const std::string& path, bool own_devices, const std::string& wo
   has_own_device = own_devices;
   driver_options = words;
 }
+
+void repeat_with(const std::string& options) { further_options = options; }
 
 std::vector<Comm> lasting_comms() {
   int rank = 0, size = 0;
@@ -126,7 +131,10 @@ std::vector<Comm> lasting_comms() {
 }
 
 Comm draw_comm(const std::vector<Comm>& lasting, Random& shared) {
-  if (!shared.chance(12)) return shared.pick(lasting);
+  return shared.chance(12) ? make_comm(lasting, shared) : shared.pick(lasting);
+}
+
+Comm make_comm(const std::vector<Comm>& lasting, Random& shared) {
   int rank = 0, size = 0;
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
@@ -143,29 +151,56 @@ Comm draw_comm(const std::vector<Comm>& lasting, Random& shared) {
   return describe(split(color == 2 ? MPI_UNDEFINED : color, key), "a new part", true);
 }
 
-Trial draw_trial(uint64_t seed, uint64_t number, const std::string& only,
-                 const std::vector<Comm>& lasting) {
-  int world = 0;
-  MPI_Comm_rank(MPI_COMM_WORLD, &world);
+Trial make_trial(uint64_t seed, uint64_t number, size_t place) {
   Trial trial;
   trial.seed = seed;
   trial.number = number;
-  const uint64_t mixed = Random(seed * 0x9e3779b97f4a7c15 + number).next();
+  trial.place = place;
+  const uint64_t mixed =
+      Random(seed * 0x9e3779b97f4a7c15 + number + place * 0xd1b54a32d192ed03).next();
   trial.shared = Random(mixed);
-  trial.own = Random(mixed + 1 + static_cast<uint64_t>(world));
-  const size_t count = sizeof functions / sizeof functions[0];
-  trial.function = functions[trial.shared.below(count)];
-  if (!only.empty()) trial.function = only;
-  trial.comm = draw_comm(lasting, trial.shared);
-  if (trial.comm.handle == MPI_COMM_NULL) return trial;
-  trial.in_place = trial.shared.chance(3);
-  trial.root = static_cast<int>(trial.shared.below(trial.size()));
-  trial.on_devices = has_own_device && !trial.shared.chance(3);
-  trial.large = MPI_VERSION >= 4 && trial.own.chance(4);
-  trial.story = trial.function + (trial.large ? "_c" : "") + (trial.in_place ? " in place" : "") +
-                " on " + trial.comm.name + ", rank " + std::to_string(trial.comm.rank) + " of " +
-                std::to_string(trial.comm.size) + ", root " + std::to_string(trial.root);
+  trial.own = Random(mixed + 1 + static_cast<uint64_t>(world_rank()));
   return trial;
+}
+
+void draw(Trial* trial, const std::string& only, const Comm& comm) {
+  const size_t count = sizeof functions / sizeof functions[0];
+  trial->function = functions[trial->shared.below(count)];
+  if (!only.empty()) trial->function = only;
+  trial->comm = comm;
+  if (comm.handle == MPI_COMM_NULL) return;
+  trial->in_place = trial->shared.chance(3);
+  trial->root = static_cast<int>(trial->shared.below(trial->size()));
+  trial->on_devices = has_own_device && !trial->shared.chance(3);
+  trial->large = MPI_VERSION >= 4 && trial->own.chance(4);
+  trial->frees = trial->in_flight && !trial->is_tame && trial->own.chance(3);
+  trial->story = trial->function + (trial->large ? "_c" : "") +
+                 (trial->in_flight ? " in flight" : "") + (trial->in_place ? " in place" : "") +
+                 " on " + comm.name + ", rank " + std::to_string(comm.rank) + " of " +
+                 std::to_string(comm.size) + ", root " + std::to_string(trial->root);
+}
+
+Rest start(Trial& trial) {
+  const bool reduces =
+      trial.function.find("educe") != std::string::npos || trial.function.ends_with("can");
+  return reduces ? start_reducing(trial) : start_moving(trial);
+}
+
+Words lend(Trial& trial, Words words) {
+  if (!trial.frees || words.type == MPI_DATATYPE_NULL) return words;
+  MPI_Type_dup(words.type, &words.type);
+  trial.lent.push_back(words.type);
+  return words;
+}
+
+void free_lent(Trial& trial) {
+  for (MPI_Datatype& type : trial.lent) MPI_Type_free(&type);
+  trial.lent.clear();
+}
+
+double Trial::now() {
+  const auto time = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(time).count();
 }
 
 std::string Trial::describe() const {
@@ -175,8 +210,10 @@ std::string Trial::describe() const {
                       program() + " --seed " + std::to_string(seed) + " --case " +
                       std::to_string(number) + " --bytes " + std::to_string(most_bytes);
   if (!driver.empty()) again += " --driver " + driver + driver_options;
+  again += further_options;
   if (damage != Damage::none) again += std::string(" --break ") + name_of(damage);
-  return "seed " + std::to_string(seed) + " case " + std::to_string(number) + ": " + story +
+  const std::string which = place > 0 ? " call " + std::to_string(place) : "";
+  return "seed " + std::to_string(seed) + " case " + std::to_string(number) + which + ": " + story +
          "\nREPLAY: " + again + "\n";
 }
 

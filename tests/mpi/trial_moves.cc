@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <climits>
 #include <numeric>
 
@@ -55,19 +54,20 @@ class Mover {
  public:
   explicit Mover(Trial& trial);
 
-  void broadcast();
-  void allgather(bool vector);
-  void alltoall(bool vector);
+  Rest broadcast();
+  Rest allgather(bool vector);
+  Rest alltoall(bool vector);
   // A gather, or a scatter.
-  void move_by_root(bool gathers, bool vector);
+  Rest move_by_root(bool gathers, bool vector);
 
  private:
   size_t draw_units();
   std::vector<size_t> draw_blocks(size_t first, bool vector);
   ShapedType draw(size_t units, size_t count);
   std::vector<Memory::Block> lay_out(const std::vector<size_t>& counts, bool scattered);
-  // Blocks with these numbers of units; `scattered`: in any order, with gaps between.
-  Side make(const std::vector<size_t>& units, bool scattered);
+  // Blocks with these numbers of units; `scattered`: in any order, with gaps between. It lives as
+  // long as this.
+  Side& make(const std::vector<size_t>& units, bool scattered);
   // Replaces at random what means nothing on this rank.
   void garble(Words* words);
   // receives: whether the call defines the output on this rank.
@@ -87,6 +87,7 @@ class Mover {
   const bool plain_;
   size_t most_units_;
   size_t per_element_ = 0;
+  std::vector<std::unique_ptr<Side>> sides_;
 };
 
 Mover::Mover(Trial& trial)
@@ -136,7 +137,7 @@ std::vector<Memory::Block> Mover::lay_out(const std::vector<size_t>& counts, boo
   return blocks;
 }
 
-Side Mover::make(const std::vector<size_t>& units, bool scattered) {
+Side& Mover::make(const std::vector<size_t>& units, bool scattered) {
   std::vector<size_t> divisors, counts;
   for (size_t k = 1; k <= grain_; ++k) {
     if (grain_ % k == 0) divisors.push_back(k);
@@ -156,10 +157,13 @@ Side Mover::make(const std::vector<size_t>& units, bool scattered) {
 #else
   const MPI_Datatype in_mpi = MPI_BYTE;  // MPICH 4.0.2 mixes up the bytes of some types
 #endif
-  return Side(std::move(type), lay_out(counts, scattered), in_mpi, trial_);
+  sides_.push_back(
+      std::make_unique<Side>(std::move(type), lay_out(counts, scattered), in_mpi, trial_));
+  return *sides_.back();
 }
 
 void Mover::garble(Words* words) {
+  if (trial_.is_tame) return;
   Random& own = trial_.own;
   void* const nowhere = reinterpret_cast<void*>(16);
   if (own.chance(2)) words->buffer = own.pick<void*>({nullptr, nowhere, MPI_IN_PLACE});
@@ -182,20 +186,18 @@ void Mover::verify(Side* input, Side* output, bool receives) {
   output->verify(trial_, "the output", true);
 }
 
-void Mover::broadcast() {
-  Side side = make({draw_units()}, false);
-  if (trial_.own.chance(6)) side.use_absolute_addresses();
-  const auto call = [&](Phase in, auto* function, const Words& to) {
+Rest Mover::broadcast() {
+  Side& side = make({draw_units()}, false);
+  if (trial_.own.chance(6) && !trial_.is_tame) side.use_absolute_addresses();
+  const auto call = [this](Phase in, auto function, const Words& to) {
     phase = in;
-    function(to.buffer, to.count(), to.type, trial_.root, trial_.comm.handle);
+    function(to.buffer, to.count(), to.type, trial_.root, trial_.comm_in(in));
   };
-  if (trial_.large) {
-    call(Phase::in_sluice, LARGE(trial_, MPI_Bcast), side.ours());
-  } else {
-    call(Phase::in_sluice, EITHER(trial_, MPI_Bcast), side.ours());
-  }
-  call(Phase::in_mpi, IN_MPI(MPI_Bcast), side.theirs());
-  verify(nullptr, &side);
+  call(Phase::in_sluice, OURS(trial_, MPI_Bcast, MPI_Ibcast), lend(trial_, side.ours()));
+  return [this, call, &side] {
+    call(Phase::in_mpi, IN_MPI(MPI_Bcast), side.theirs());
+    verify(nullptr, &side);
+  };
 }
 
 std::vector<size_t> Mover::draw_blocks(size_t blocks, bool vector) {
@@ -208,35 +210,33 @@ std::vector<size_t> Mover::draw_blocks(size_t blocks, bool vector) {
   return units;
 }
 
-void Mover::allgather(bool vector) {
+Rest Mover::allgather(bool vector) {
   const std::vector<size_t> units = draw_blocks(trial_.size(), vector);
-  Side input = make({units[trial_.me()]}, false), output = make(units, vector);
-  if (trial_.own.chance(6)) output.use_absolute_addresses();
-  const auto call = [&](Phase in, auto* gather, auto* gatherv, const Words& from, const Words& to) {
+  Side &input = make({units[trial_.me()]}, false), &output = make(units, vector);
+  if (trial_.own.chance(6) && !trial_.is_tame) output.use_absolute_addresses();
+  const auto call = [this, vector](Phase in, auto gather, auto gatherv, const Words& from,
+                                   const Words& to) {
     phase = in;
     if (vector) {
       gatherv(from.buffer, from.count(), from.type, to.buffer, to.all_counts(), to.places(),
-              to.type, trial_.comm.handle);
+              to.type, trial_.comm_in(in));
     } else {
       gather(from.buffer, from.count(), from.type, to.buffer, to.count(), to.type,
-             trial_.comm.handle);
+             trial_.comm_in(in));
     }
   };
-  Words from = input.ours();
+  Words from = lend(trial_, input.ours());
   if (trial_.in_place) from.buffer = MPI_IN_PLACE;
-  if (trial_.large) {
-    call(Phase::in_sluice, LARGE(trial_, MPI_Allgather), LARGE(trial_, MPI_Allgatherv), from,
-         output.ours());
-  } else {
-    call(Phase::in_sluice, EITHER(trial_, MPI_Allgather), EITHER(trial_, MPI_Allgatherv), from,
-         output.ours());
-  }
-  call(Phase::in_mpi, IN_MPI(MPI_Allgather), IN_MPI(MPI_Allgatherv),
-       trial_.in_place ? output.untouched(trial_.me()) : input.untouched(), output.theirs());
-  verify(&input, &output);
+  call(Phase::in_sluice, OURS(trial_, MPI_Allgather, MPI_Iallgather),
+       OURS(trial_, MPI_Allgatherv, MPI_Iallgatherv), from, lend(trial_, output.ours()));
+  return [this, call, &input, &output] {
+    call(Phase::in_mpi, IN_MPI(MPI_Allgather), IN_MPI(MPI_Allgatherv),
+         trial_.in_place ? output.untouched(trial_.me()) : input.untouched(), output.theirs());
+    verify(&input, &output);
+  };
 }
 
-void Mover::alltoall(bool vector) {
+Rest Mover::alltoall(bool vector) {
   const size_t size = trial_.size(), me = trial_.me();
   most_units_ /= size;
   // units[i][j]: sent from i to j. In place, the same number comes back.
@@ -247,45 +247,42 @@ void Mover::alltoall(bool vector) {
   }
   std::vector<size_t> incoming;
   for (size_t i = 0; i < size; ++i) incoming.push_back(units[i][me]);
-  Side input = make(units[me], vector), output = make(incoming, vector);
-  if (trial_.own.chance(6)) output.use_absolute_addresses();
-  const auto call = [&](Phase in, auto* exchange, auto* exchangev, const Words& from,
-                        const Words& to) {
+  Side &input = make(units[me], vector), &output = make(incoming, vector);
+  if (trial_.own.chance(6) && !trial_.is_tame) output.use_absolute_addresses();
+  const auto call = [this, vector](Phase in, auto exchange, auto exchangev, const Words& from,
+                                   const Words& to) {
     phase = in;
     if (vector) {
       exchangev(from.buffer, from.all_counts(), from.places(), from.type, to.buffer,
-                to.all_counts(), to.places(), to.type, trial_.comm.handle);
+                to.all_counts(), to.places(), to.type, trial_.comm_in(in));
     } else {
       exchange(from.buffer, from.count(), from.type, to.buffer, to.count(), to.type,
-               trial_.comm.handle);
+               trial_.comm_in(in));
     }
   };
-  Words from = input.ours();
+  Words from = lend(trial_, input.ours());
   if (trial_.in_place) from.buffer = MPI_IN_PLACE;
-  if (trial_.large) {
-    call(Phase::in_sluice, LARGE(trial_, MPI_Alltoall), LARGE(trial_, MPI_Alltoallv), from,
-         output.ours());
-  } else {
-    call(Phase::in_sluice, EITHER(trial_, MPI_Alltoall), EITHER(trial_, MPI_Alltoallv), from,
-         output.ours());
-  }
-  call(Phase::in_mpi, IN_MPI(MPI_Alltoall), IN_MPI(MPI_Alltoallv),
-       trial_.in_place ? output.untouched() : input.untouched(), output.theirs());
-  verify(&input, &output);
+  call(Phase::in_sluice, OURS(trial_, MPI_Alltoall, MPI_Ialltoall),
+       OURS(trial_, MPI_Alltoallv, MPI_Ialltoallv), from, lend(trial_, output.ours()));
+  return [this, call, &input, &output] {
+    call(Phase::in_mpi, IN_MPI(MPI_Alltoall), IN_MPI(MPI_Alltoallv),
+         trial_.in_place ? output.untouched() : input.untouched(), output.theirs());
+    verify(&input, &output);
+  };
 }
 
 // `all` has a block for each rank, and means nothing except at the root; `own` is one rank's block,
 // and means nothing in place.
-void Mover::move_by_root(bool gathers, bool vector) {
+Rest Mover::move_by_root(bool gathers, bool vector) {
   const bool is_root = trial_.is_root(), in_place = trial_.in_place && is_root;
   const std::vector<size_t> units = draw_blocks(trial_.size(), vector);
-  Side own = make({units[trial_.me()]}, false), all = make(units, vector);
-  if (trial_.own.chance(6)) (gathers ? all : own).use_absolute_addresses();
-  const auto call = [&](Phase in, auto* gather, auto* gatherv, auto* scatter, auto* scatterv,
-                        const Words& one, const Words& many) {
+  Side &own = make({units[trial_.me()]}, false), &all = make(units, vector);
+  if (trial_.own.chance(6) && !trial_.is_tame) (gathers ? all : own).use_absolute_addresses();
+  const auto call = [this, gathers, vector](Phase in, auto gather, auto gatherv, auto scatter,
+                                            auto scatterv, const Words& one, const Words& many) {
     phase = in;
     const int root = trial_.root;
-    const MPI_Comm comm = trial_.comm.handle;
+    const MPI_Comm comm = trial_.comm_in(in);
     if (gathers && vector) {
       gatherv(one.buffer, one.count(), one.type, many.buffer, many.all_counts(), many.places(),
               many.type, root, comm);
@@ -298,54 +295,59 @@ void Mover::move_by_root(bool gathers, bool vector) {
       scatter(many.buffer, many.count(), many.type, one.buffer, one.count(), one.type, root, comm);
     }
   };
-  Words one = own.ours(), many = all.ours();
+  Words one = lend(trial_, own.ours()), many = lend(trial_, all.ours());
   if (!is_root) garble(&many);
   if (in_place) garble(&one), one.buffer = MPI_IN_PLACE;
-  if (trial_.large) {
-    call(Phase::in_sluice, LARGE(trial_, MPI_Gather), LARGE(trial_, MPI_Gatherv),
-         LARGE(trial_, MPI_Scatter), LARGE(trial_, MPI_Scatterv), one, many);
-  } else {
-    call(Phase::in_sluice, EITHER(trial_, MPI_Gather), EITHER(trial_, MPI_Gatherv),
-         EITHER(trial_, MPI_Scatter), EITHER(trial_, MPI_Scatterv), one, many);
-  }
-  const bool takes_block = gathers && in_place;
-  call(Phase::in_mpi, IN_MPI(MPI_Gather), IN_MPI(MPI_Gatherv), IN_MPI(MPI_Scatter),
-       IN_MPI(MPI_Scatterv),
-       takes_block ? all.untouched(trial_.me())
-       : gathers   ? own.untouched()
-                   : own.theirs(),
-       gathers ? all.theirs() : all.untouched());
-  gathers ? verify(&own, &all, is_root) : verify(&all, &own, !in_place);
+  call(Phase::in_sluice, OURS(trial_, MPI_Gather, MPI_Igather),
+       OURS(trial_, MPI_Gatherv, MPI_Igatherv), OURS(trial_, MPI_Scatter, MPI_Iscatter),
+       OURS(trial_, MPI_Scatterv, MPI_Iscatterv), one, many);
+  return [=, this, &own, &all] {
+    const bool takes_block = gathers && in_place;
+    call(Phase::in_mpi, IN_MPI(MPI_Gather), IN_MPI(MPI_Gatherv), IN_MPI(MPI_Scatter),
+         IN_MPI(MPI_Scatterv),
+         takes_block ? all.untouched(trial_.me())
+         : gathers   ? own.untouched()
+                     : own.theirs(),
+         gathers ? all.theirs() : all.untouched());
+    gathers ? verify(&own, &all, is_root) : verify(&all, &own, !in_place);
+  };
 }
 
 // No rank may leave before the last one has entered. (Ranks share the monotonic clock.)
-void barrier(Trial& trial) {
-  const auto now = [] {
-    const auto time = std::chrono::steady_clock::now().time_since_epoch();
-    return std::chrono::duration<double>(time).count();
-  };
+Rest barrier(Trial& trial) {
   if (trial.own.chance(4)) usleep(static_cast<useconds_t>(trial.own.below(2000)));
-  double came = now(), last = 0;
+  const double came = Trial::now();
   phase = Phase::in_sluice;
-  EITHER(trial, MPI_Barrier)(trial.comm.handle);
-  const double left = now();
-  phase = Phase::in_mpi;
-  IN_MPI(MPI_Allreduce)(&came, &last, 1, MPI_DOUBLE, MPI_MAX, trial.comm.handle);
-  const bool spoilt = trial.damage == Damage::result;
-  if (left < last || (spoilt && trial.is_root())) trial.complain("left before all had come");
+  if (trial.in_flight) {
+    start_call(trial, EITHER(trial, MPI_Ibarrier), EITHER(trial, MPI_Ibarrier), trial.comm.handle);
+  } else {
+    EITHER(trial, MPI_Barrier)(trial.comm.handle);
+    trial.ended = Trial::now();
+  }
+  return [&trial, came] {
+    double last = 0;
+    phase = Phase::in_mpi;
+    IN_MPI(MPI_Allreduce)(&came, &last, 1, MPI_DOUBLE, MPI_MAX, trial.comm.in_mpi);
+    const bool spoilt = trial.damage == Damage::result;
+    if (trial.ended < last || (spoilt && trial.is_root()))
+      trial.complain("left before all had come");
+  };
 }
 
-}  // namespace
-
-void try_moving(Trial& trial) {
-  const std::string& name = trial.function;
-  if (name == "MPI_Barrier") return barrier(trial);
-  Mover mover(trial);
+Rest start_by(Mover& mover, const std::string& name) {
   const bool vector = name.back() == 'v';
   if (name == "MPI_Bcast") return mover.broadcast();
   if (name.starts_with("MPI_Allgather")) return mover.allgather(vector);
   if (name.starts_with("MPI_Alltoall")) return mover.alltoall(vector);
-  mover.move_by_root(name.starts_with("MPI_Gather"), vector);
+  return mover.move_by_root(name.starts_with("MPI_Gather"), vector);
+}
+
+}  // namespace
+
+Rest start_moving(Trial& trial) {
+  if (trial.function == "MPI_Barrier") return barrier(trial);
+  const auto mover = std::make_shared<Mover>(trial);
+  return [mover, rest = start_by(*mover, trial.function)] { rest(); };
 }
 
 }  // namespace test

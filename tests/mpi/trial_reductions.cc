@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <numeric>
 
 #include "tests/mpi/narrow.h"
@@ -16,8 +17,9 @@
 namespace test {
 namespace {
 
-// The type to which the user-defined operations are applied now.
-const ShapedType* reduced_type = nullptr;
+// The types to which user-defined operations are applied, by handle. (Of a type that the program
+// has freed, too, while a call in flight uses it.)
+std::map<MPI_Datatype, ShapedType> reduced_types;
 
 // Whether rank 0 of an exclusive scan may give no buffer for the result that it doesn't get. (MPICH
 // has an error for that.)
@@ -27,7 +29,7 @@ constexpr bool null_in_exscan = true;
 constexpr bool null_in_exscan = false;
 #endif
 
-using Combine = uint64_t (*)(uint64_t left, uint64_t right);
+using Map = std::vector<Segment>;
 
 uint64_t load(const std::byte* at, size_t bytes) {
   uint64_t value = 0;
@@ -37,42 +39,44 @@ uint64_t load(const std::byte* at, size_t bytes) {
 
 void store(std::byte* at, size_t bytes, uint64_t value) { std::memcpy(at, &value, bytes); }
 
-// Calls `each` with the two operands of every element, at the type map's origin. (The type may use
-// absolute addresses.)
+// Calls `each` with the type map and the two operands of every element, at the map's origin. (The
+// type may use absolute addresses.)
 template <typename Each>
 void for_elements(void* left, void* right, const int* count, const MPI_Datatype* type, Each each) {
+  const auto found = reduced_types.find(*type);
+  if (found == reduced_types.end()) fail("an operation on another type");
+  const ShapedType& reduced = found->second;
   int size = 0;
   MPI_Type_size(*type, &size);
-  if (static_cast<size_t>(size) != reduced_type->size()) fail("an operation on another type");
+  if (static_cast<size_t>(size) != reduced.size()) fail("an operation on a type that has changed");
   MPI_Aint lower = 0, plain_lower = 0, extent = 0;
   MPI_Type_get_extent(*type, &lower, &extent);
-  MPI_Type_get_extent(reduced_type->handle, &plain_lower, &extent);
+  MPI_Type_get_extent(reduced.handle, &plain_lower, &extent);
   for (int i = 0; i < *count; ++i) {
-    const ptrdiff_t at = lower - plain_lower + i * reduced_type->extent;
-    each(static_cast<std::byte*>(left) + at, static_cast<std::byte*>(right) + at);
+    const ptrdiff_t at = lower - plain_lower + i * reduced.extent;
+    each(reduced.map, static_cast<std::byte*>(left) + at, static_cast<std::byte*>(right) + at);
   }
 }
 
 // Adds units; commutative.
 void add(void* left, void* right, int* count, MPI_Datatype* type) {
-  for_elements(left, right, count, type, [](const std::byte* a, std::byte* b) {
-    for (const Segment& unit : reduced_type->map) {
+  for_elements(left, right, count, type, [](const Map& map, const std::byte* a, std::byte* b) {
+    for (const Segment& unit : map) {
       store(b + unit.at, unit.bytes, load(a + unit.at, unit.bytes) + load(b + unit.at, unit.bytes));
     }
   });
 }
 
 void keep_left(void* left, void* right, int* count, MPI_Datatype* type) {
-  for_elements(left, right, count, type, [](const std::byte* a, std::byte* b) {
-    for (const Segment& unit : reduced_type->map) std::memcpy(b + unit.at, a + unit.at, unit.bytes);
+  for_elements(left, right, count, type, [](const Map& map, const std::byte* a, std::byte* b) {
+    for (const Segment& unit : map) std::memcpy(b + unit.at, a + unit.at, unit.bytes);
   });
 }
 
 // A pair of units (m, n) is the function m x + n; composes them. A single last unit keeps the right
 // operand.
 void compose(void* left, void* right, int* count, MPI_Datatype* type) {
-  for_elements(left, right, count, type, [](const std::byte* a, std::byte* b) {
-    const std::vector<Segment>& map = reduced_type->map;
+  for_elements(left, right, count, type, [](const Map& map, const std::byte* a, std::byte* b) {
     for (size_t i = 0; i + 1 < map.size(); i += 2) {
       const Segment m = map[i], n = map[i + 1];
       const uint64_t factor = load(a + m.at, m.bytes);
@@ -85,10 +89,10 @@ void compose(void* left, void* right, int* count, MPI_Datatype* type) {
 class Reducer {
  public:
   explicit Reducer(Trial& trial) : trial_(trial) {}
-  void run_predefined();
-  void run_user_defined();
+  Rest run_predefined();
+  Rest run_user_defined();
   // Sums, products, minima and maxima of small integers in 16-bit formats.
-  void run_narrow();
+  Rest run_narrow();
 
  private:
   struct Task {
@@ -99,10 +103,13 @@ class Reducer {
   void draw_counts(size_t element_bytes);
   // MPI computes on `dense`, which has the same signature, because Open MPI's own buffers for types
   // with gaps may be wrong.
-  void run(ShapedType type, const ShapedType& dense, const Task& task);
-  template <typename All, typename One, typename Scatter, typename ScatterBlock>
-  void call(Phase in, All* all, One* one, Scatter* scatter, ScatterBlock* scatter_block,
-            const void* from, const Words& to, MPI_Op op);
+  Rest run(ShapedType type, ShapedType dense, const Task& task);
+  void make_sides(ShapedType type, const ShapedType& dense, const Task& task);
+  void finish(const ShapedType& dense, const Task& task);
+  template <typename All, typename Scan, typename Exscan, typename One, typename Scatter,
+            typename ScatterBlock>
+  void call(Phase in, All all, Scan scan, Exscan exscan, One one, Scatter scatter,
+            ScatterBlock scatter_block, const void* from, const Words& to, MPI_Op op);
   void call_ours(Side* input, Side* output, MPI_Op op);
   void call_theirs(Side* input, Side* output, MPI_Op op);
   void paint(Side* output, const Number* number) const;
@@ -112,11 +119,6 @@ class Reducer {
 
   // MPI_Scan or MPI_Exscan: rank r gets what ranks up to r have.
   bool is_prefix() const { return trial_.function.ends_with("can"); }
-  // Of the functions that give a rank all elements of the result.
-  template <typename Function>
-  Function* whole(Function* allreduce, Function* scan, Function* exscan) const {
-    return trial_.function == "MPI_Scan" ? scan : is_prefix() ? exscan : allreduce;
-  }
   bool scatters() const { return trial_.function.starts_with("MPI_Reduce_scatter"); }
   bool in_place() const {
     return trial_.in_place && (trial_.function != "MPI_Reduce" || trial_.is_root());
@@ -129,6 +131,7 @@ class Reducer {
 
   Trial& trial_;
   std::vector<int> counts_;  // of each rank's block; one if there are no blocks
+  std::unique_ptr<Side> input_, output_;
 };
 
 size_t Reducer::own() const {
@@ -163,7 +166,7 @@ void Reducer::draw_counts(size_t element_bytes) {
   }
 }
 
-void Reducer::run_predefined() {
+Rest Reducer::run_predefined() {
   static const std::vector<Number> numbers = all_numbers();
   const Number& number = trial_.shared.pick(numbers);
   const Operation op = trial_.shared.pick(operations_on(number));
@@ -175,10 +178,10 @@ void Reducer::run_predefined() {
   const auto fill = [&](Memory* memory, size_t n) {
     draw_values(number, op.handle, memory, n, trial_.own);
   };
-  run(std::move(type), alike, {op.handle, op.handle, &number, fill});
+  return run(std::move(type), alike, {op.handle, op.handle, &number, fill});
 }
 
-void Reducer::run_user_defined() {
+Rest Reducer::run_user_defined() {
   struct UserOp {
     MPI_User_function* function;
     int commutes;
@@ -199,12 +202,19 @@ void Reducer::run_user_defined() {
   // MPI requires the same type on all ranks.
   ShapedType type = draw_type(unit, per_element, total() + 1, trial_.shared);
   trial_.story += std::string("; ") + drawn.name + " on " + type.construction;
-  MPI_Op op;
-  MPI_Op_create(drawn.function, drawn.commutes, &op);
+  trial_.has_own_operation = true;
+  MPI_Op ours, theirs;
+  MPI_Op_create(drawn.function, drawn.commutes, &ours);
+  MPI_Op_create(drawn.function, drawn.commutes, &theirs);
   ShapedType dense = contiguous_type(unit, per_element);
-  run(std::move(type), dense, {op, op});
-  free_type(&dense);
-  MPI_Op_free(&op);
+  const Rest rest = run(std::move(type), dense, {ours, theirs});
+  if (trial_.frees) MPI_Op_free(&ours);
+  return [=]() mutable {
+    rest();
+    free_type(&dense);
+    MPI_Op_free(&theirs);
+    if (ours != MPI_OP_NULL) MPI_Op_free(&ours);
+  };
 }
 
 // Computes for MPI what Sluice does on its 16-bit types: MPI gets the bits as integers. (An MPI
@@ -220,7 +230,7 @@ void combine_bits(void* left, void* right, int* count, MPI_Datatype*) {
   }
 }
 
-void Reducer::run_narrow() {
+Rest Reducer::run_narrow() {
   struct NarrowOp {
     MPI_Op op;
     int (*combine)(int, int);
@@ -230,11 +240,9 @@ void Reducer::run_narrow() {
                           {MPI_PROD, [](int a, int b) { return a * b; }, "product"},
                           {MPI_MIN, [](int a, int b) { return std::min(a, b); }, "minimum"},
                           {MPI_MAX, [](int a, int b) { return std::max(a, b); }, "maximum"}};
-  const std::vector<NarrowFormat> formats = narrow_formats();
-  const NarrowFormat format = trial_.shared.pick(formats);
+  static const std::vector<NarrowFormat> formats = narrow_formats();
+  const NarrowFormat& format = trial_.shared.pick(formats);
   const NarrowOp drawn = ops[trial_.shared.below(4)];
-  narrow = &format;
-  combine_narrow = drawn.combine;
   draw_counts(2);
   trial_.story += std::string("; ") + drawn.name + " of " + format.name;
   // Exact on eight ranks.
@@ -249,51 +257,57 @@ void Reducer::run_narrow() {
   const ShapedType bits{MPI_UINT16_T, {{0, 2}}, 2, true, "bits"};
   MPI_Op op;
   MPI_Op_create(combine_bits, 1, &op);
-  run(type, bits, {drawn.op, op, nullptr, fill});
-  MPI_Op_free(&op);
+  const Rest rest = run(type, bits, {drawn.op, op, nullptr, fill});
+  return [=, &format]() mutable {
+    narrow = &format;
+    combine_narrow = drawn.combine;
+    rest();
+    MPI_Op_free(&op);
+  };
 }
 
-template <typename All, typename One, typename Scatter, typename ScatterBlock>
-void Reducer::call(Phase in, All* all, One* one, Scatter* scatter, ScatterBlock* scatter_block,
-                   const void* from, const Words& to, MPI_Op op) {
+template <typename All, typename Scan, typename Exscan, typename One, typename Scatter,
+          typename ScatterBlock>
+void Reducer::call(Phase in, All all, Scan scan, Exscan exscan, One one, Scatter scatter,
+                   ScatterBlock scatter_block, const void* from, const Words& to, MPI_Op op) {
   phase = in;
   const int count = static_cast<int>(total());
+  const MPI_Comm comm = trial_.comm_in(in);
   if (trial_.function == "MPI_Reduce") {
-    one(from, to.buffer, count, to.type, op, trial_.root, trial_.comm.handle);
+    one(from, to.buffer, count, to.type, op, trial_.root, comm);
   } else if (trial_.function == "MPI_Reduce_scatter") {
-    scatter(from, to.buffer, Array<MPI_Count>(counts_), to.type, op, trial_.comm.handle);
+    scatter(from, to.buffer, Array<MPI_Count>(counts_), to.type, op, comm);
   } else if (scatters()) {
-    scatter_block(from, to.buffer, counts_[0], to.type, op, trial_.comm.handle);
+    scatter_block(from, to.buffer, counts_[0], to.type, op, comm);
+  } else if (trial_.function == "MPI_Scan") {
+    scan(from, to.buffer, count, to.type, op, comm);
+  } else if (is_prefix()) {
+    exscan(from, to.buffer, count, to.type, op, comm);
   } else {
-    all(from, to.buffer, count, to.type, op, trial_.comm.handle);
+    all(from, to.buffer, count, to.type, op, comm);
   }
 }
 
 void Reducer::call_ours(Side* input, Side* output, MPI_Op op) {
   const Words from = input->ours();
   Words to = output->ours();
-  const bool without =
-      !has_result() && !in_place() && (null_in_exscan || !is_prefix()) && trial_.own.chance(2);
+  const bool without = !has_result() && !in_place() && (null_in_exscan || !is_prefix()) &&
+                       !trial_.is_tame && trial_.own.chance(2);
   if (without) to.buffer = nullptr;
-  const void* const data = in_place() ? MPI_IN_PLACE : from.buffer;
-  if (trial_.large) {
-    call(Phase::in_sluice,
-         whole(LARGE(trial_, MPI_Allreduce), LARGE(trial_, MPI_Scan), LARGE(trial_, MPI_Exscan)),
-         LARGE(trial_, MPI_Reduce), LARGE(trial_, MPI_Reduce_scatter),
-         LARGE(trial_, MPI_Reduce_scatter_block), data, to, op);
-  } else {
-    call(Phase::in_sluice,
-         whole(EITHER(trial_, MPI_Allreduce), EITHER(trial_, MPI_Scan), EITHER(trial_, MPI_Exscan)),
-         EITHER(trial_, MPI_Reduce), EITHER(trial_, MPI_Reduce_scatter),
-         EITHER(trial_, MPI_Reduce_scatter_block), data, to, op);
+  if (trial_.has_own_operation) {
+    to = lend(trial_, to);
+    reduced_types[to.type] = output->type;
   }
-  input->take_ours();
-  output->take_ours();
+  const void* const data = in_place() ? MPI_IN_PLACE : from.buffer;
+  call(Phase::in_sluice, OURS(trial_, MPI_Allreduce, MPI_Iallreduce),
+       OURS(trial_, MPI_Scan, MPI_Iscan), OURS(trial_, MPI_Exscan, MPI_Iexscan),
+       OURS(trial_, MPI_Reduce, MPI_Ireduce), OURS(trial_, MPI_Reduce_scatter, MPI_Ireduce_scatter),
+       OURS(trial_, MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block), data, to, op);
 }
 
 // Never in place: MPICH 4.0.2's own MPI_Reduce crashes there.
 void Reducer::call_theirs(Side* input, Side* output, MPI_Op op) {
-  call(Phase::in_mpi, whole(IN_MPI(MPI_Allreduce), IN_MPI(MPI_Scan), IN_MPI(MPI_Exscan)),
+  call(Phase::in_mpi, IN_MPI(MPI_Allreduce), IN_MPI(MPI_Scan), IN_MPI(MPI_Exscan),
        IN_MPI(MPI_Reduce), IN_MPI(MPI_Reduce_scatter), IN_MPI(MPI_Reduce_scatter_block),
        input->untouched().buffer, output->theirs(), op);
   phase = Phase::comparing;
@@ -317,44 +331,57 @@ void Reducer::paint(Side* output, const Number* number) const {
   paint(own(), Fate::defined, output->type.map);
 }
 
-void Reducer::run(ShapedType type, const ShapedType& dense, const Task& task) {
-  const Number* const number = task.number;
+void Reducer::make_sides(ShapedType type, const ShapedType& dense, const Task& task) {
   ShapedType alike = type;
   if (!type.predefined) MPI_Type_dup(type.handle, &alike.handle);
   const size_t count = total();
-  for (const int n : counts_) trial_.story += " " + std::to_string(n);
-  const MPI_Datatype in_mpi = number ? MPI_DATATYPE_NULL : dense.handle;
-  Side input(std::move(type), {{0, count}}, in_mpi, trial_);
-  if (task.fill) task.fill(&input.before, count);
-  input.settle();
-  Side output(std::move(alike), {{0, in_place() ? count : own()}}, in_mpi, trial_);
-  if (in_place()) {
-    for (size_t i = 0; i < count; ++i) {
-      for (const Segment& unit : output.type.map) {
-        std::memcpy(output.before.element(0, i) + unit.at, input.before.element(0, i) + unit.at,
-                    unit.bytes);
-      }
+  const MPI_Datatype in_mpi = task.number ? MPI_DATATYPE_NULL : dense.handle;
+  input_ = std::make_unique<Side>(std::move(type), std::vector<Memory::Block>{{0, count}}, in_mpi,
+                                  trial_);
+  if (task.fill) task.fill(&input_->before, count);
+  input_->settle();
+  const std::vector<Memory::Block> results{{0, in_place() ? count : own()}};
+  output_ = std::make_unique<Side>(std::move(alike), results, in_mpi, trial_);
+  if (!in_place()) return;
+  for (size_t i = 0; i < count; ++i) {
+    for (const Segment& unit : output_->type.map) {
+      std::memcpy(output_->before.element(0, i) + unit.at, input_->before.element(0, i) + unit.at,
+                  unit.bytes);
     }
-    output.settle();
-    if (!number && !output.type.predefined && trial_.own.chance(4)) output.use_absolute_addresses();
   }
-  reduced_type = &input.type;
-  call_ours(&input, &output, task.ours);
-  reduced_type = &dense;
-  call_theirs(&input, &output, task.theirs);
-  paint(&output, number);
-  damage(trial_, &input, &output);
-  input.verify(trial_, "the input", true);
+  output_->settle();
+  if (!task.number && !output_->type.predefined && !trial_.is_tame && trial_.own.chance(4))
+    output_->use_absolute_addresses();
+}
+
+Rest Reducer::run(ShapedType type, ShapedType dense, const Task& task) {
+  for (const int n : counts_) trial_.story += " " + std::to_string(n);
+  make_sides(std::move(type), dense, task);
+  call_ours(input_.get(), output_.get(), task.ours);
+  return [this, dense, task] { finish(dense, task); };
+}
+
+void Reducer::finish(const ShapedType& dense, const Task& task) {
+  const Number* const number = task.number;
+  input_->take_ours();
+  output_->take_ours();
+  if (trial_.has_own_operation) reduced_types[dense.handle] = dense;
+  call_theirs(input_.get(), output_.get(), task.theirs);
+  paint(output_.get(), number);
+  damage(trial_, input_.get(), output_.get());
+  input_->verify(trial_, "the input", true);
   const bool rounds = number && is_rounded(*number);
-  output.verify(trial_, "the result", !rounds);
-  if (rounds) compare(*number, task.ours, &input, &output);
-  if (trial_.function == "MPI_Allreduce") compare_ranks(&output);
+  output_->verify(trial_, "the result", !rounds);
+  if (rounds) compare(*number, task.ours, input_.get(), output_.get());
+  if (trial_.function == "MPI_Allreduce") compare_ranks(output_.get());
 }
 
 void Reducer::compare(const Number& number, MPI_Op op, Side* input, Side* output) {
-  const std::vector<long double> sums = sums_of_magnitudes(
-      number, op, &input->before, total(),
-      whole(IN_MPI(MPI_Allreduce), IN_MPI(MPI_Scan), IN_MPI(MPI_Exscan)), trial_.comm.handle);
+  const auto combine = trial_.function == "MPI_Scan" ? IN_MPI(MPI_Scan)
+                       : is_prefix()                 ? IN_MPI(MPI_Exscan)
+                                                     : IN_MPI(MPI_Allreduce);
+  const std::vector<long double> sums =
+      sums_of_magnitudes(number, op, &input->before, total(), combine, trial_.comm.in_mpi);
   for (size_t i = 0; i < own(); ++i) {
     const std::string difference = difference_beyond_rounding(
         number, op, trial_.comm.size, sums, first() + i, output->our_memory.element(0, i),
@@ -378,18 +405,22 @@ void Reducer::compare_ranks(Side* output) {
       }
     }
   }
-  IN_MPI(MPI_Allreduce)(&mine, &least, 1, MPI_UINT64_T, MPI_MIN, trial_.comm.handle);
-  IN_MPI(MPI_Allreduce)(&mine, &most, 1, MPI_UINT64_T, MPI_MAX, trial_.comm.handle);
+  IN_MPI(MPI_Allreduce)(&mine, &least, 1, MPI_UINT64_T, MPI_MIN, trial_.comm.in_mpi);
+  IN_MPI(MPI_Allreduce)(&mine, &most, 1, MPI_UINT64_T, MPI_MAX, trial_.comm.in_mpi);
   if (least != most) trial_.complain("not the same bits on all ranks");
+}
+
+Rest start_by(Reducer& reducer, Trial& trial) {
+  if (trial.shared.chance(3)) return reducer.run_user_defined();
+  if (trial.shared.chance(12) && sluice_in_process()) return reducer.run_narrow();
+  return reducer.run_predefined();
 }
 
 }  // namespace
 
-void try_reducing(Trial& trial) {
-  Reducer reducer(trial);
-  if (trial.shared.chance(3)) return reducer.run_user_defined();
-  if (trial.shared.chance(12) && sluice_in_process()) return reducer.run_narrow();
-  reducer.run_predefined();
+Rest start_reducing(Trial& trial) {
+  const auto reducer = std::make_shared<Reducer>(trial);
+  return [reducer, rest = start_by(*reducer, trial)] { rest(); };
 }
 
 }  // namespace test
