@@ -32,7 +32,7 @@ Flights::Flights(std::vector<Comm> lasting, std::string only, bool is_carried)
     : lasting_(std::move(lasting)),
       only_(std::move(only)),
       is_carried_(is_carried && sluice_in_process()),
-      by_hook_(dlsym(RTLD_DEFAULT, "opal_progress_register")) {
+      by_hook_(has_hook()) {
   for (Comm& comm : lasting_) {
     comm.in_mpi = duplicate_in_mpi(comm.handle);
     if (comm.handle == MPI_COMM_NULL) continue;
@@ -115,17 +115,19 @@ void Flights::start_one(const Case& drawn, size_t place) {
   current = nullptr;
 }
 
-// Whether Sluice carries non-blocking calls there. (One rank alone calls MPI.)
+// Whether Sluice carries non-blocking calls there. (Of one rank, Open MPI does all calls.)
 bool Flights::is_carried_on(const Comm& comm) const {
-  return is_carried_ && comm.size > 1 && std::ranges::count(with_team_, comm.handle) > 0;
+  return is_carried_ && (comm.size > 1 || !by_hook_) &&
+         std::ranges::count(with_team_, comm.handle) > 0;
 }
 
 // (A thread of Sluice's calls no operation of the program's.)
-void Flights::note_carrier(const Trial& trial) {
+void Flights::note_carrier(Trial& trial) {
   const std::string by = last_algorithm(trial.comm.handle);
   ++carriers_[by];
+  trial.story += ", by " + by;
   const bool expected = is_carried_on(trial.comm) && (by_hook_ || !trial.has_own_operation);
-  if ((by != "mpi") != expected) trial.complain("this call is done by " + by);
+  if ((by != "mpi") != expected) trial.complain("another than expected does it");
 }
 
 // Some calls, as they come, or all.

@@ -41,7 +41,7 @@ class Flights {
   };
   void start_one(const Case& drawn, size_t place);
   bool is_carried_on(const Comm& comm) const;
-  void note_carrier(const Trial& trial);
+  void note_carrier(Trial& trial);
   void make_new_comm();
   void free_new_comm();
   void complete(bool all);

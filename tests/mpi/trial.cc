@@ -109,6 +109,8 @@ void use_driver(const std::string& path, bool own_devices, const std::string& wo
   driver_options = words;
 }
 
+bool has_hook() { return dlsym(RTLD_DEFAULT, "opal_progress_register") != nullptr; }
+
 void repeat_with(const std::string& options) { further_options = options; }
 
 std::vector<Comm> lasting_comms() {
@@ -173,7 +175,8 @@ void draw(Trial* trial, const std::string& only, const Comm& comm) {
   trial->root = static_cast<int>(trial->shared.below(trial->size()));
   trial->on_devices = has_own_device && !trial->shared.chance(3);
   trial->large = MPI_VERSION >= 4 && trial->own.chance(4);
-  trial->frees = trial->in_flight && !trial->is_tame && trial->own.chance(3);
+  trial->frees = trial->in_flight && trial->own.chance(3);
+  if (trial->is_tame) trial->tame();
   trial->story = trial->function + (trial->large ? "_c" : "") +
                  (trial->in_flight ? " in flight" : "") + (trial->in_place ? " in place" : "") +
                  " on " + comm.name + ", rank " + std::to_string(comm.rank) + " of " +
@@ -196,6 +199,11 @@ Words lend(Trial& trial, Words words) {
 void free_lent(Trial& trial) {
   for (MPI_Datatype& type : trial.lent) MPI_Type_free(&type);
   trial.lent.clear();
+}
+
+void Trial::tame() {
+  is_tame = true;
+  frees = in_place = false;
 }
 
 double Trial::now() {

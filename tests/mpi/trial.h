@@ -73,7 +73,8 @@ struct Trial {
   std::string story;   // what was drawn, as text
   // Sluice's call is a non-blocking one. frees: what it uses is freed as soon as it has started.
   bool in_flight = false, frees = false;
-  // MPI does it: nothing about it is unusual, because libraries' own non-blocking calls crash then.
+  // MPI does it: nothing about it is unusual. (Else Open MPI 4.1.4 and MPICH 4.0.2 crash, or mix up
+  // bytes.)
   bool is_tame = false;
   bool has_own_operation = false;  // it reduces by one of the program's
   MPI_Request request = MPI_REQUEST_NULL;
@@ -82,6 +83,7 @@ struct Trial {
   std::shared_ptr<void> arguments;
   std::vector<MPI_Datatype> lent;
 
+  void tame();
   static double now();
   size_t me() const { return static_cast<size_t>(comm.rank); }
   size_t size() const { return static_cast<size_t>(comm.size); }
@@ -92,6 +94,10 @@ struct Trial {
   // Prints this description and `what`, and ends the job.
   [[noreturn]] void complain(const std::string& what) const;
 };
+
+// Whether calls in flight progress by Open MPI's hook, and not by a thread of Sluice's, which calls
+// no operation of the program's.
+bool has_hook();
 
 // Of which this rank is a member; null between trials.
 inline const Trial* current = nullptr;

@@ -96,7 +96,7 @@ Mover::Mover(Trial& trial)
       grain_(trial.shared.pick<size_t>({1, 1, 2, 3, 4, 6, 12})),
       nothing_(trial.shared.chance(25)),
       elements_of_nothing_(nothing_ ? trial.shared.below(4) : 0),
-      plain_(trial.shared.chance(2)),
+      plain_(trial.shared.chance(2) || trial.is_tame),
       most_units_(trial.most_bytes / unit_.size() / trial.size()) {
   if (!trial.shared.chance(40)) most_units_ = std::min<size_t>(most_units_, 65536);
   if (plain_) most_units_ = std::min(most_units_, 4000 / unit_.size() / trial.size());
@@ -112,6 +112,7 @@ size_t Mover::draw_units() {
 }
 
 ShapedType Mover::draw(size_t units, size_t count) {
+  if (trial_.is_tame) return contiguous_type(unit_, units);
   if (elements_of_nothing_ > 0) return draw_empty_type(unit_, trial_.own);
   if (units % 2 == 0 && trial_.own.chance(3)) {
     return draw_nested_type(unit_, units, 2, count, trial_.own);
@@ -123,6 +124,8 @@ std::vector<Memory::Block> Mover::lay_out(const std::vector<size_t>& counts, boo
   std::vector<size_t> order(counts.size());
   std::iota(order.begin(), order.end(), 0);
   ptrdiff_t at = 0;
+  // (MPICH 4.0.2's MPI_Iallgatherv of one rank ignores the displacement.)
+  scattered &= !trial_.is_tame || trial_.comm.size > 1;
   if (scattered) {
     for (size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[trial_.own.below(i)]);
     at = static_cast<ptrdiff_t>(trial_.own.below(9)) - 4;

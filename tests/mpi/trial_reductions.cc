@@ -195,14 +195,16 @@ Rest Reducer::run_user_defined() {
                         {MPI_CHAR, {{0, 1}}, 1},
                         {MPI_INT16_T, {{0, 2}}, 2},
                         {MPI_UINT64_T, {{0, 8}}, 8}};
+  trial_.has_own_operation = true;
+  if (trial_.in_flight && !has_hook()) trial_.tame();
   const UserOp& drawn = ops[trial_.shared.below(4)];
   const Unit& unit = units[trial_.shared.below(4)];
   const size_t per_element = trial_.shared.pick<size_t>({1, 2, 2, 3, 4, 6, 20});
   draw_counts(unit.size() * per_element * 3);
   // MPI requires the same type on all ranks.
-  ShapedType type = draw_type(unit, per_element, total() + 1, trial_.shared);
+  ShapedType type = trial_.is_tame ? contiguous_type(unit, per_element)
+                                   : draw_type(unit, per_element, total() + 1, trial_.shared);
   trial_.story += std::string("; ") + drawn.name + " on " + type.construction;
-  trial_.has_own_operation = true;
   MPI_Op ours, theirs;
   MPI_Op_create(drawn.function, drawn.commutes, &ours);
   MPI_Op_create(drawn.function, drawn.commutes, &theirs);
