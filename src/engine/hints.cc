@@ -15,6 +15,7 @@ namespace {
 constexpr const char* enabling = "sluice";
 constexpr const char* prefix = "sluice_";
 constexpr const char* nccl = "sluice_nccl";
+constexpr const char* nonblocking = "sluice_nonblocking";
 constexpr const char* no_hint = "auto";
 
 // SLUICE_BCAST -> sluice_bcast.
@@ -31,7 +32,7 @@ std::map<std::string, Collective> collective_keys() {
 }
 
 std::string unknown_hint(const std::string& key) {
-  std::vector<std::string> keys{enabling, nccl};
+  std::vector<std::string> keys{enabling, nccl, nonblocking};
   for (const auto& [known, collective] : collective_keys()) keys.push_back(known);
   const std::string nearest = nearest_name(key, prefix, keys);
   return key + " is not a hint of Sluice; " +
@@ -48,6 +49,10 @@ std::string complain(const std::string& key, const std::string& value) {
   if (key == nccl) {
     if (value == "on" || value == "auto" || value == "off") return "";
     return key + "=" + value + " is not accepted: it takes off, auto or on";
+  }
+  if (key == nonblocking) {
+    if (value == "auto" || value == "off") return "";
+    return key + "=" + value + " is not accepted: it takes off or auto";
   }
   const auto keys = collective_keys();
   const auto found = keys.find(key);
@@ -111,6 +116,11 @@ bool asks_for_mpi(const Hints& hints) {
 std::string nccl_hint(const Hints& hints) {
   const auto found = hints.find(nccl);
   return found != hints.end() ? found->second : "";
+}
+
+bool allows_nonblocking(const Hints& hints, bool otherwise) {
+  const auto found = hints.find(nonblocking);
+  return found == hints.end() ? otherwise : found->second != "off";
 }
 
 void apply(const Hints& hints, Selector* selector) {

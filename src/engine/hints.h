@@ -4,6 +4,7 @@
 //
 //   sluice               on, off: off leaves the communicator to MPI
 //   sluice_nccl          off, auto, on, as SLUICE_NCCL, which it overrides
+//   sluice_nonblocking   off, auto, as SLUICE_NONBLOCKING, which it overrides
 //   sluice_COLLECTIVE    an algorithm, mpi, or auto (as if there were no hint). Overrides the knob
 //                        of that name (sluice_bcast overrides SLUICE_BCAST)
 //
@@ -41,6 +42,8 @@ std::vector<std::string> drop_nonsense(Hints* hints);
 bool asks_for_mpi(const Hints& hints);
 // The value of sluice_nccl; empty if there is none.
 std::string nccl_hint(const Hints& hints);
+// Whether Sluice may carry non-blocking collectives. otherwise: what holds without a hint.
+bool allows_nonblocking(const Hints& hints, bool otherwise);
 void apply(const Hints& hints, Selector* selector);
 
 }  // namespace sluice

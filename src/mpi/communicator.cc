@@ -95,7 +95,7 @@ Status Communicator::form_team(const char* function) {
   owner_ = team_ ? Owner::team : Owner::mpi;
   if (!team_) return {};
   may_be_in_flight_ = runtime_.pending().way() != ProgressWay::none &&
-                      runtime_.process().knobs.nonblocking != "off";
+                      allows_nonblocking(hints_, runtime_.process().knobs.nonblocking != "off");
   carriers_ = Carriers::make(*team_, runtime_, hints_, bootstrap.name());
   return {};
 }

@@ -395,10 +395,19 @@ void check_carrier(const std::string& expected) {
 
 }  // namespace
 
+void hint(const std::string& value) {
+  MPI_Info info = MPI_INFO_NULL;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "sluice_nonblocking", value.c_str());
+  MPI_Comm_set_info(MPI_COMM_WORLD, info);
+  MPI_Info_free(&info);
+}
+
 int main(int argc, char** argv) {
   test::start(argc, argv);
   const test::Options options(argc, argv);
   const std::string only = options.text("only", "");
+  if (const std::string value = options.text("hint", ""); !value.empty()) hint(value);
   check_carrier(options.text("by", "sluice"));
   const Place at{MPI_COMM_WORLD, test::rank, test::size};
   const std::string how = options.text("fail", "");

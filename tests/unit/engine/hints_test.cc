@@ -83,6 +83,21 @@ TEST(Hints, Nccl) {
                 "sluice_nccll is not a hint of Sluice; did you mean sluice_nccl?"}));
 }
 
+TEST(Hints, Nonblocking) {
+  for (const char* value : {"auto", "off"}) {
+    Hints hints{{"sluice_nonblocking", value}};
+    EXPECT_TRUE(drop_nonsense(&hints).empty()) << value;
+    EXPECT_EQ(allows_nonblocking(hints, false), std::string(value) == "auto");
+    EXPECT_EQ(allows_nonblocking(hints, true), std::string(value) == "auto");
+  }
+  Hints wrong{{"sluice_nonblocking", "on"}};
+  EXPECT_EQ(
+      drop_nonsense(&wrong),
+      (std::vector<std::string>{"sluice_nonblocking=on is not accepted: it takes off or auto"}));
+  EXPECT_TRUE(allows_nonblocking(wrong, true));
+  EXPECT_FALSE(allows_nonblocking(wrong, false));
+}
+
 TEST(Hints, ChooseTheAlgorithm) {
   Knobs knobs;
   knobs.algorithm[static_cast<size_t>(Collective::broadcast)] = "binomial";
