@@ -40,6 +40,10 @@ LIMIT = 300
 # SLUICE_CHOICE of jobs that do not say. Tests that do not look at who did a call set it to "guard".
 CHOICE = "rules"
 
+# What lets the other ranks live on when one is killed: options of mpirun, and what stands before the program. (MPICH's
+# mpiexec ends them, unless a shell is in between.)
+RECOVERY, BETWEEN = (["--enable-recovery"], []) if OPEN_MPI else ([], ["sh", "-c", '"$@"; sleep 2', "sh"])
+
 # MPICH spins without yielding: more ranks than processors take forever.
 RANKS = (1, 2, 3, 4, 5, 8) if OPEN_MPI else (1, 2, 3)
 

@@ -7,6 +7,7 @@ mpi_programs = \
   tests/mpi/carriers \
   tests/mpi/communicators \
   tests/mpi/restricted \
+  tests/mpi/deaths \
   tests/mpi/descriptors \
   tests/mpi/differential \
   tests/mpi/endings \
