@@ -66,21 +66,22 @@ constexpr int failed_tag = std::numeric_limits<int>::min();
 
 }  // namespace
 
-// Called by MPI in the thread that waits or tests. An empty status. (A failed call's error is
-// reported after that, at the handler of its communicator.)
+// Called by MPI in the thread that waits or tests; by MPICH's MPI_Testall twice. An empty status.
+// (A failed call's error is reported after that, at the handler of its communicator.)
 int NonblockingCall::query(void* call, MPI_Status* status) {
   auto* const done = static_cast<NonblockingCall*>(call);
   *status = {};
   status->MPI_SOURCE = MPI_ANY_SOURCE;
   status->MPI_TAG = MPI_ANY_TAG;
-  if (done->status_.ok() || this_thread.only_looks || done->is_told_.exchange(true))
-    return MPI_SUCCESS;
-  done->holders_.fetch_add(1, std::memory_order_relaxed);
+  if (done->status_.ok() || this_thread.only_looks) return MPI_SUCCESS;
   int place = failed_tag;
-  NonblockingCall** last = &this_thread.failed_calls;
-  for (; *last; last = &(*last)->links_.next_failed) ++place;
-  *last = done;
-  status->MPI_TAG = place;
+  NonblockingCall** at = &this_thread.failed_calls;
+  for (; *at && *at != done; at = &(*at)->links_.next_failed) ++place;
+  if (!done->is_told_.exchange(true)) {
+    done->holders_.fetch_add(1, std::memory_order_relaxed);
+    *at = done;
+  }
+  if (*at) status->MPI_TAG = place;
   return MPI_SUCCESS;
 }
 
