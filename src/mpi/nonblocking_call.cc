@@ -117,6 +117,14 @@ int NonblockingCall::report_failures(std::span<MPI_Status> statuses) {
   return result;
 }
 
+void NonblockingCall::take_back_failures() {
+  while (NonblockingCall* const failed = this_thread.failed_calls) {
+    this_thread.failed_calls = std::exchange(failed->links_.next_failed, nullptr);
+    failed->is_told_.store(false);
+    release(failed);
+  }
+}
+
 namespace {
 
 // The state of a communicator whose non-blocking calls Sluice may carry: it has a team, which no

@@ -50,6 +50,8 @@ class NonblockingCall final : public CallOwner {
   // handler of each one's communicator. Returns the first error. statuses: those of the wait, of
   // which the calls' get their errors.
   static int report_failures(std::span<MPI_Status> statuses);
+  // In place of it, if none of the requests has been completed: the thread will be told again.
+  static void take_back_failures();
 
  private:
   friend class PendingCalls;

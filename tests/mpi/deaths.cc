@@ -4,7 +4,8 @@
 // the others have non-blocking collectives in flight. LETTERS says which, in order: short ones, of
 // a few bytes, and long ones; s and l on MPI_COMM_WORLD, S and L on a duplicate. The victim starts
 // none of them; with --starts it starts all and dies at once. FUNCTION is MPI's function by which
-// the others complete them (Wait, Waitall, ...), or Allreduce: a blocking call on a third
+// the others complete them (Wait, Waitall, ...); Testall-later: when all have failed, and
+// MPI_Testall has had a message to wait for beside them; or Allreduce: a blocking call on a third
 // communicator, with them in flight, comes before. The others write what came of each call into a
 // file, and what of a later one on each of the two communicators.
 #include <signal.h>
@@ -108,6 +109,32 @@ void by_testall(Calls& calls) {
   }
 }
 
+// All at once, and none before: with them is a message that comes when they have ended.
+void by_testall_later(Calls& calls) {
+  Several all(calls);
+  for (const MPI_Request request : all.requests) {
+    for (int flag = 0; request != MPI_REQUEST_NULL && !flag;)
+      MPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE);
+  }
+  int token = 0, received = 0, flag = 0;
+  std::vector<MPI_Request> with_message = all.requests;
+  with_message.push_back(MPI_REQUEST_NULL);
+  all.statuses.resize(with_message.size());
+  MPI_Irecv(&received, 1, MPI_INT, 0, 0, MPI_COMM_SELF, &with_message.back());
+  const auto test_all = [&] {
+    return MPI_Testall(all.count() + 1, with_message.data(), &flag, all.statuses.data());
+  };
+  const std::vector<MPI_Request> before = with_message;
+  for (int i = 0; i < 10; ++i) {
+    test::check(test_all() == MPI_SUCCESS && !flag && with_message == before, "nothing happens");
+  }
+  MPI_Send(&token, 1, MPI_INT, 0, 0, MPI_COMM_SELF);
+  int result = MPI_SUCCESS;
+  while (!flag && result == MPI_SUCCESS) result = test_all();
+  all.requests.assign(with_message.begin(), with_message.end() - 1);
+  all.take(result, all.count(), nullptr);
+}
+
 void by_waitsome(Calls& calls) {
   Several all(calls);
   while (!all.are_over()) {
@@ -161,7 +188,8 @@ struct Way {
 constexpr Way ways[] = {
     {"Wait", by_wait},         {"Waitall", by_waitall},   {"Waitany", by_waitany},
     {"Waitsome", by_waitsome}, {"Test", by_test},         {"Testall", by_testall},
-    {"Testany", by_testany},   {"Testsome", by_testsome}, {"Allreduce", by_wait},
+    {"Testany", by_testany},   {"Testsome", by_testsome}, {"Testall-later", by_testall_later},
+    {"Allreduce", by_wait},
 };
 
 Complete* find_way(const std::string& name) {
