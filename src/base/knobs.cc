@@ -9,6 +9,7 @@
 
 #include "src/base/file.h"
 #include "src/base/plain_text.h"
+#include "src/base/report_value.h"
 #include "src/base/spelling.h"
 
 namespace sluice {
@@ -27,8 +28,9 @@ constexpr Knob table[] = {
      "off hands every call to MPI", false, &Knobs::enable},
     {"SLUICE_LOG", KnobType::choice, "warning", "error, warning, info, debug",
      "the least urgent messages that are shown", false, &Knobs::log},
-    {"SLUICE_STATS", KnobType::boolean, "off", on_off,
-     "at the end, a table of calls, bytes, times and algorithms", false, &Knobs::stats},
+    {"SLUICE_STATS", KnobType::report, "off", "on, off, json:FILE, prometheus:FILE",
+     "at the end, a table of calls, bytes, times and algorithms, or a file with more", false,
+     &Knobs::stats},
     {"SLUICE_TRANSPORT", KnobType::choice, "auto", "auto, tcp, verbs",
      "what carries the bytes; auto: shared memory on one host, else RDMA (verbs) or tcp", true,
      &Knobs::transport},
@@ -293,6 +295,22 @@ bool parse_port_text(const std::string& text, Value* value) {
   return true;
 }
 
+bool is_whole_path(const std::string& text) {
+  return !text.starts_with('~') && !text.starts_with('$');
+}
+
+bool parse_report(const std::string& text, Value* value) {
+  bool on = false;
+  if (parse_switch(text, &on)) {
+    *value = std::string(on ? "on" : "off");
+    return true;
+  }
+  const size_t path = path_of_report(text);
+  if (path == 0 || path == text.size() || !is_whole_path(text.substr(path))) return false;
+  *value = text;
+  return true;
+}
+
 bool is_word(const std::string& text) {
   return text.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string::npos;
 }
@@ -313,8 +331,10 @@ bool parse_value(const Knob& knob, const std::string& text, Value* value) {
       if (!is_word(text)) return false;
       *value = text;
       return true;
+    case KnobType::report:
+      return parse_report(text, value);
     case KnobType::path:
-      if (text.starts_with('~') || text.starts_with('$')) return false;
+      if (!is_whole_path(text)) return false;
       [[fallthrough]];
     case KnobType::text:
       *value = text;
@@ -339,6 +359,8 @@ const char* noun(KnobType type) {
       return "a port, or the first and the last of a range";
     case KnobType::word:
       return "a name";
+    case KnobType::report:
+      return "a switch, or a kind of file and its path";
     case KnobType::path:
       return "a path, which may begin with ~/ or $HOME/ if HOME is set";
     case KnobType::text:
@@ -395,8 +417,11 @@ Chosen choose(const SettingSources& sources, const Knob& knob) {
   if (!found.text) return {knob.fallback, "default"};
   const bool resets = std::string_view(found.text) == "default";
   if (resets) return {knob.fallback, found.origin};
-  const bool is_path = knob.type == KnobType::path;
-  return {is_path ? with_home(found.text, sources.variables) : found.text, found.origin};
+  const std::string text = found.text;
+  if (knob.type == KnobType::path) return {with_home(text, sources.variables), found.origin};
+  const size_t path = knob.type == KnobType::report ? path_of_report(text) : 0;
+  if (path == 0) return {text, found.origin};
+  return {text.substr(0, path) + with_home(text.substr(path), sources.variables), found.origin};
 }
 
 bool is_known(const std::string& name) {

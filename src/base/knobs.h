@@ -23,7 +23,7 @@ struct Knobs {
   std::string config;                 // SLUICE_CONFIG: a file of settings, or none
   bool enable = true;                 // SLUICE_ENABLE: off passes every call to MPI
   std::string log = "warning";        // SLUICE_LOG: error, warning, info, debug
-  bool stats = false;                 // SLUICE_STATS
+  std::string stats = "off";          // SLUICE_STATS: off, on, json:FILE, prometheus:FILE
   std::string transport = "auto";     // SLUICE_TRANSPORT
   std::string on_mismatch = "abort";  // SLUICE_ON_MISMATCH: mpi, abort
   double setup_timeout = 0;           // SLUICE_SETUP_TIMEOUT: for a team's set-up; 0: none
@@ -80,6 +80,9 @@ struct Knobs {
   // algorithm's name, or "mpi" to leave the collective to MPI; empty: the rules decide. In the
   // order of enum Collective (collectives/algorithm.h).
   std::string algorithm[15];
+
+  bool counts_calls() const { return stats != "off"; }
+  bool counts_in_file() const { return counts_calls() && stats != "on"; }
 };
 
 // The type of a variable's value, and how its range is read:
@@ -88,9 +91,21 @@ struct Knobs {
 //   choice   one of the range's words, or a number in one of its intervals: "auto, off, 2 to 8"
 //   ports    a port, or the first and the last of a range with a - between; see parse_ports
 //   word     letters a-z, digits and underscores, or empty; the user of the value checks the name
+//   report   a switch, or a kind of file and its path: json:FILE, prometheus:FILE
 //   path     a file or folder; ~/ and $HOME/ at its beginning stand for the variable HOME
 //   text     anything
-enum class KnobType : uint8_t { boolean, integer, size, seconds, choice, ports, word, path, text };
+enum class KnobType : uint8_t {
+  boolean,
+  integer,
+  size,
+  seconds,
+  choice,
+  ports,
+  word,
+  report,
+  path,
+  text
+};
 
 // Where the value is stored; a number is an index into Knobs::algorithm.
 using KnobField = std::variant<bool Knobs::*, int Knobs::*, double Knobs::*, size_t Knobs::*,

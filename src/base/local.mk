@@ -13,6 +13,7 @@ core_sources += \
 	src/base/log.h \
 	src/base/module.cc src/base/module.h \
 	src/base/plain_text.cc src/base/plain_text.h \
+	src/base/report_value.h \
 	src/base/random.cc src/base/random.h \
 	src/base/setting_sources.cc src/base/setting_sources.h \
 	src/base/spelling.cc \

@@ -9,6 +9,7 @@
 
 #include "src/base/file.h"
 #include "src/base/knobs.h"
+#include "src/base/report_value.h"
 #include "src/base/system_call.h"
 
 namespace sluice {
@@ -115,7 +116,9 @@ void add_named_file(const std::string& path, SettingSources* sources) {
 Environment without_paths(const Environment& variables) {
   return [variables](const char* name) {
     const bool leads_to_files = is_path_knob(name) || std::string_view(name) == "HOME";
-    return leads_to_files ? nullptr : variables(name);
+    if (leads_to_files) return static_cast<const char*>(nullptr);
+    const char* const text = variables(name);
+    return text && names_report(name, text) ? nullptr : text;
   };
 }
 

@@ -13,17 +13,9 @@ size_t bytes_sent(const Call& call, Rank ranks) {
   return elements * call.element;
 }
 
-std::string carrier_of(const Algorithm& algorithm, const std::string& links) {
-  switch (algorithm.means()) {
-    case Means::shared_memory:
-      return "shm";
-    case Means::plan:
-    case Means::cells:
-      return links;
-    case Means::outside:
-      break;
-  }
-  return algorithm.name;
+uint64_t bytes_of(const Call& call, Rank ranks) {
+  if (call.collective == Collective::alltoallv) return bytes_sent(call, ranks);
+  return has_common_size(call.collective) ? call.bytes : call.weight;
 }
 
 }  // namespace
@@ -32,11 +24,10 @@ void CallCounts::add(const Algorithm& algorithm, const Call& call, Rank ranks,
                      Clock::time_point began) try {
   if (!delay_.empty()) delay_.prolong(algorithm.name);
   if (!are_told_) return;
+  if (are_of_classes_) return classes_.add(algorithm, call, bytes_of(call, ranks), began);
   Tally& sum = tally(call.collective, &algorithm);
   ++sum.calls;
-  sum.bytes += call.collective == Collective::alltoallv ? bytes_sent(call, ranks)
-               : has_common_size(call.collective)       ? call.bytes
-                                                        : call.weight;
+  sum.bytes += bytes_of(call, ranks);
   sum.nanoseconds += static_cast<uint64_t>(std::chrono::nanoseconds(Clock::now() - began).count());
 } catch (const std::bad_alloc&) {
 }
@@ -48,13 +39,13 @@ Tally& CallCounts::tally(Collective collective, const Algorithm* algorithm) {
   return tallies_.emplace_back(Row{collective, algorithm, {}}).tally;
 }
 
-void CallCounts::hand_over(const std::string& communicator, const std::string& links,
-                           Statistics* statistics) {
+void CallCounts::hand_over(const CountedTeam& team, Statistics* statistics) {
   for (const Row& row : tallies_) {
-    statistics->add(communicator, row.collective, row.algorithm->name,
-                    carrier_of(*row.algorithm, links), row.tally);
+    statistics->add(team.communicator, row.collective, row.algorithm->name,
+                    carrier_of(*row.algorithm, team.links), row.tally);
   }
   tallies_.clear();
+  classes_.hand_over(team, statistics);
 }
 
 }  // namespace sluice

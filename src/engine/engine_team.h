@@ -97,6 +97,7 @@ class EngineTeam final : public NewTeam {
   bool tell(const Status& cause, const CallInFlight& call);
   [[gnu::cold]] Status break_team(const Status& cause) { return break_team(cause, blocking_); }
   std::string describe(const CallInFlight& call) const;
+  void hand_over_counts() override;
   void settle_accounts();
 
   Process& process_;

@@ -9,6 +9,8 @@ core_sources += \
 	src/engine/calls_in_flight.cc src/engine/calls_in_flight.h \
 	src/engine/cells_executor.cc src/engine/cells_executor.h \
 	src/engine/alltoallv.cc src/engine/alltoallv.h \
+	src/engine/class_counts.cc src/engine/class_counts.h \
+	src/engine/class_record.cc src/engine/class_record.h \
 	src/engine/copy_wait.cc src/engine/copy_wait.h \
 	src/engine/wait_limits.cc src/engine/wait_limits.h \
 	src/engine/decider.cc src/engine/decider.h \
@@ -26,6 +28,7 @@ core_sources += \
 	src/engine/hints.cc src/engine/hints.h \
 	src/engine/new_team.h \
 	src/engine/nonblocking_team.cc src/engine/nonblocking_team.h \
+	src/engine/job_statistics.cc src/engine/job_statistics.h \
 	src/engine/late_ranks.cc src/engine/late_ranks.h \
 	src/engine/localities.cc src/engine/localities.h \
 	src/engine/outcomes.cc src/engine/outcomes.h \
@@ -40,6 +43,7 @@ core_sources += \
 	src/engine/team_cache.cc src/engine/team_cache.h \
 	src/engine/slots.cc src/engine/slots.h \
 	src/engine/statistics.cc src/engine/statistics.h \
+	src/engine/statistics_file.cc src/engine/statistics_file.h \
 	src/engine/step_queue.h \
 	src/engine/team_channels.h \
 	src/engine/team.cc src/engine/team.h \
@@ -52,7 +56,8 @@ core_sources += \
 single_sources += src/engine/shm_executor.cc src/engine/team.cc
 engine_parts = calls waits trials
 sources_of_calls = \
-  src/engine/call.cc src/engine/call_counts.cc src/engine/calls_in_flight.cc src/engine/selection.cc
+  src/engine/call.cc src/engine/call_counts.cc src/engine/calls_in_flight.cc src/engine/class_counts.cc \
+  src/engine/selection.cc
 sources_of_waits = src/engine/shared_arena.cc src/engine/team_waits.cc src/engine/waiter.cc
 sources_of_trials = src/engine/statistics.cc src/engine/trials.cc
 

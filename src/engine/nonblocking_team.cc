@@ -31,7 +31,8 @@ NonblockingTeam::NonblockingTeam(Process& process, const std::string& name, Rank
                  rank,          channels_.size(),       std::move(hosts)},
       calls_(resources_, shm ? &shm->cells() : nullptr, shm ? shm->make_cma() : nullptr),
       failures_(rank, channels_, waiter_, shm, process),
-      counts_(process.knobs, process.delay) {}
+      counts_(process.knobs, process.delay, ClassCounts::Kind::nonblocking, waiter_,
+              channels_.size()) {}
 
 Status NonblockingTeam::start(const Algorithm& algorithm, const Call& call, CallOwner& owner) try {
   if (!broken_.ok()) return broken_;
@@ -156,8 +157,10 @@ Status NonblockingTeam::break_by(const Status& cause, const CallInFlight* call) 
   return broken_;
 }
 
-void NonblockingTeam::settle_accounts() {
-  if (!counts_.empty()) counts_.hand_over(name_, channels_.carrier(), &process_.statistics);
+void NonblockingTeam::settle_accounts(const CountedTeam& team) {
+  CountedTeam half = team;
+  half.links = channels_.carrier();
+  if (!counts_.empty()) counts_.hand_over(half, &process_.statistics);
 }
 
 bool NonblockingTeam::retire() {

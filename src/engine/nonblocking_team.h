@@ -45,8 +45,8 @@ class NonblockingTeam {
   // As Team::fail_call: in place of `start`.
   Status fail_call(const Status& cause);
 
-  // These are for the team. Hands its counts over.
-  void settle_accounts();
+  // These are for the team, whose half it is. Hands its counts over.
+  void settle_accounts(const CountedTeam& team);
   // The communicator was freed. False if it can't serve another. Nothing may be in flight.
   bool retire();
   void serve() { earlier_ = number_; }

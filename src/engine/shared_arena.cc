@@ -154,6 +154,7 @@ Status join_arena(Arena& arena, WaitPolicy& wait_policy, ArenaMember mine,
 
 bool ArenaWaitPolicy::wait(uint32_t rank) {
   if (!begun_) {
+    if (counts_) counts_->begin_wait();
     waiter_.begin();
     looked_ = {};
     begun_ = true;

@@ -9,6 +9,7 @@
 
 #include "src/engine/agreement.h"
 #include "src/engine/call.h"
+#include "src/engine/class_counts.h"
 #include "src/engine/localities.h"
 #include "src/engine/team.h"
 #include "src/engine/waiter.h"
@@ -96,8 +97,9 @@ class ArenaWaitPolicy final : public WaitPolicy {
   // wait.
   using Watch = std::function<Status(std::chrono::nanoseconds waited, Rank rank)>;
 
-  ArenaWaitPolicy(Waiter& waiter, Arena& arena, Watch watch)
-      : waiter_(waiter), arena_(arena), watch_(std::move(watch)) {}
+  // counts: told when a wait begins; may be null.
+  ArenaWaitPolicy(Waiter& waiter, Arena& arena, Watch watch, ClassCounts* counts = nullptr)
+      : waiter_(waiter), arena_(arena), watch_(std::move(watch)), counts_(counts) {}
 
   void begin() {
     begun_ = gone_ = false;
@@ -126,6 +128,7 @@ class ArenaWaitPolicy final : public WaitPolicy {
   Waiter& waiter_;
   Arena& arena_;
   const Watch watch_;
+  ClassCounts* const counts_;
   bool begun_ = false;
   Rank rank_ = 0;
   bool gone_ = false;  // the rank waited for has ended; it may have published its data before

@@ -11,14 +11,14 @@ namespace sluice {
 
 ShmExecutor::ShmExecutor(Process& process, const TeamChannels& channels, Rank rank,
                          std::unique_ptr<Arena> arena, Waiter& waiter, ArenaWaitPolicy::Watch watch,
-                         OverLinks& links)
+                         ClassCounts* counts, OverLinks& links)
     : process_(process),
       channels_(channels),
       rank_(rank),
       links_(links),
       arena_(std::move(arena)),
       rounds_(arena_->rounds()),
-      wait_policy_(waiter, *arena_, std::move(watch)),
+      wait_policy_(waiter, *arena_, std::move(watch), counts),
       slots_(*arena_) {}
 
 Status ShmExecutor::exchange_members(const std::string& name) {

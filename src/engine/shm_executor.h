@@ -23,11 +23,12 @@ struct Process;
 
 class ShmExecutor {
  public:
-  // watch: what the team checks while a rank waits in the arena. links: carries the part of a call
+  // watch: what the team checks while a rank waits in the arena. counts: of its calls, told of each
+  // such wait; may be null. links: carries the part of a call
   // that goes over links. All must outlive this.
   ShmExecutor(Process& process, const TeamChannels& channels, Rank rank,
               std::unique_ptr<Arena> arena, Waiter& waiter, ArenaWaitPolicy::Watch watch,
-              OverLinks& links);
+              ClassCounts* counts, OverLinks& links);
 
   // The ranks tell each other where they run, form groups and try CMA. Collective over the ranks;
   // blocks. If it fails, the others are told. name: of the communicator. May throw std::bad_alloc.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "src/base/knobs.h"
@@ -55,6 +56,20 @@ void Statistics::add(const std::string& communicator, Collective collective,
   row.calls += tally.calls;
   row.bytes += tally.bytes;
   row.nanoseconds += tally.nanoseconds;
+}
+
+void Statistics::add(CountedClass of, Rank rank, Rank ranks, const ClassRecord& record,
+                     size_t most) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  Class& sum = classes_[std::move(of)];
+  sum.rank = rank;
+  sum.ranks = ranks;
+  sum.record.add(record, most);
+}
+
+std::map<CountedClass, Statistics::Class> Statistics::classes() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return classes_;
 }
 
 std::string Statistics::table(std::chrono::nanoseconds passed) const {

@@ -59,14 +59,15 @@ EngineTeam::EngineTeam(Process& process, std::string name, Rank rank, TeamId id,
       cells_(resources_, process.no_memory_for_call),
       links_(std::make_unique<LongBlocksByLinks>(*this)),
       failures_(rank, channels_, waiter_, shm_, process),
-      counts_(process.knobs, process.delay) {}
+      counts_(process.knobs, process.delay, ClassCounts::Kind::blocking, waiter_,
+              channels_.size()) {}
 
 Status EngineTeam::share(std::unique_ptr<Arena> arena) {
   if (!arena) return {};
   shm_.emplace(
       process_, channels_, rank_, std::move(arena), waiter_,
       [this](std::chrono::nanoseconds waited, Rank peer) { return watch_arena(waited, peer); },
-      *links_);
+      counts_.classes(), *links_);
   Status status = shm_->exchange_members(name_);
   if (status.ok()) decider_.selection().learn(shm_->traits());
   return status;
@@ -78,10 +79,19 @@ void EngineTeam::apply(const Hints& hints) try {
   (void)fail_call(process_.no_memory_for_call);
 }
 
+void EngineTeam::hand_over_counts() {
+  uint64_t group = 0;
+  for (Rank rank = 0; rank < size(); ++rank) {
+    group = scramble(group ^ process(rank).high ^ scramble(process(rank).low));
+  }
+  const CountedTeam team{name_, group, id(), rank_, size(), channels_.carrier()};
+  if (!counts_.empty()) counts_.hand_over(team, &process_.statistics);
+  if (nonblocking_) nonblocking_->settle_accounts(team);
+}
+
 void EngineTeam::settle_accounts() {
-  if (!counts_.empty()) counts_.hand_over(name_, channels_.carrier(), &process_.statistics);
-  if (nonblocking_) nonblocking_->settle_accounts();
-  const bool keeps = process_.knobs.stats || !process_.knobs.choice_file.empty();
+  hand_over_counts();
+  const bool keeps = process_.knobs.counts_calls() || !process_.knobs.choice_file.empty();
   if (keeps) decider_.trials().hand_over(id(), &process_.outcomes);
 }
 
@@ -128,8 +138,9 @@ Status EngineTeam::find_way(const Call& call, const CarrierSet& able, Way* way) 
 Status EngineTeam::run_by(const Algorithm& algorithm, const Call& call) {
   if (!broken_.ok()) return broken_;
   begin(call);
-  const bool is_plain = algorithm.means() == Means::shared_memory && !counts_.are_on() &&
-                        !shm_->concerns_slots(algorithm, call, blocking_.number);
+  const bool is_plain = algorithm.means() == Means::shared_memory &&
+                        !shm_->concerns_slots(algorithm, call, blocking_.number) &&
+                        counts_.pass(algorithm, call.bytes);
   if (!is_plain) return run_otherwise(algorithm, call);
   if (!shm_->run(algorithm, call)) return break_by_shm(call);
   blocking_.call = nullptr;
@@ -188,7 +199,9 @@ Status EngineTeam::exchange_piece(const Call& before, std::span<const std::byte>
   const bool shm = can_use_shm(call);
   begin(call);
   blocking_.preceded = &before;
+  counts_.begin();
   const Status status = execute(*find_algorithm(call.collective, shm ? "flat" : "bruck"), call);
+  counts_.end_uncounted();
   ++earlier_;
   return end(status);
 }

@@ -168,6 +168,8 @@ class Team : public CopyWait {
   // For statistics: to be called when the caller has carried a call by its own means. Throws
   // nothing.
   virtual void count(const Algorithm& name, const Call& call, Way::Clock::time_point began) = 0;
+  // Adds what it has counted so far to the process's statistics. May throw std::bad_alloc.
+  virtual void hand_over_counts() = 0;
 
   // An exchange of the team's own, before a call that all ranks are about to make: gathers all
   // ranks' `mine` (of one length on all) in rank order into `all`. It has a place in the order of

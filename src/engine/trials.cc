@@ -271,7 +271,8 @@ void Trials::hand_over(const TeamId& team, Outcomes* outcomes) const try {
       outcome.by_other = times[choice].high;
       outcome.windows = each->windows;
     }
-    outcomes->note(knobs_.stats ? name_ : std::string(), team, describe(each->key), outcome);
+    outcomes->note(knobs_.counts_calls() ? name_ : std::string(), team, describe(each->key),
+                   outcome);
   }
 } catch (const std::bad_alloc&) {
 }

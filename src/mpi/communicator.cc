@@ -9,6 +9,7 @@
 #include "src/base/log.h"
 #include "src/memory/device_reduction.h"
 #include "src/mpi/bootstrap.h"
+#include "src/mpi/communicators.h"
 #include "src/mpi/errors.h"
 #include "src/mpi/runtime.h"
 #include "src/mpi/thread_state.h"
@@ -94,6 +95,7 @@ Status Communicator::form_team(const char* function) {
   team_ = std::move(*formed);
   owner_ = team_ ? Owner::team : Owner::mpi;
   if (!team_) return {};
+  runtime_.note_team(handle_);
   may_be_in_flight_ = runtime_.pending().way() != ProgressWay::none &&
                       allows_nonblocking(hints_, runtime_.process().knobs.nonblocking != "off");
   carriers_ = Carriers::make(*team_, runtime_, hints_, bootstrap.name());
@@ -166,7 +168,7 @@ PreparedCall::State Communicator::hand_over(PreparedCall& call, bool may_keep) {
   last_algorithm_ = way.by == Way::By::mpi_then_sluice ? way.algorithm : nullptr;
   if (!way.of) {
     // (A replay would not be counted.)
-    if (may_keep && !runtime_.process().knobs.stats) keep(call, *call.exchange(), way);
+    if (may_keep && !runtime_.process().knobs.counts_calls()) keep(call, *call.exchange(), way);
     return PreparedCall::State::left_to_mpi;
   }
   if (way.by == Way::By::sluice_then_mpi) try_aside(call.row().name, *call.exchange(), way);
@@ -324,10 +326,22 @@ Status Communicator::fail_for_memory() {
   return team_ ? team_->fail_call(process.no_memory_for_call) : process.no_memory_for_call;
 }
 
+// (The error handler may end the job. Other threads may be in calls on other communicators.)
+void Communicator::leave_statistics(const char* function) try {
+  if (!threads_call_mpi.load(std::memory_order_relaxed)) {
+    hand_over_all_counts();
+  } else if (team_) {
+    team_->hand_over_counts();
+  }
+  runtime_.note_failure(std::string(function) + ": " + broken_.message());
+} catch (const std::bad_alloc&) {
+}
+
 int Communicator::fail(const char* function, const Status& status) {
   broken_ = status;
   if (carriers_) carriers_->abandon();
   if (!reported_) log(Level::error, "%s: %s", function, status.message().c_str());
+  if (!reported_ && runtime_.process().knobs.counts_in_file()) leave_statistics(function);
   reported_ = true;
   return raise_error(handle_, status);
 }

@@ -98,6 +98,7 @@ class Communicator {
   Status run(const char* function, const Algorithm& algorithm, Exchange& exchange);
   std::string name() const;
   int fail(const char* function, const Status& status);
+  [[gnu::cold]] void leave_statistics(const char* function);
   [[gnu::cold]] Status fail_for_memory();
 
   const MPI_Comm handle_;

@@ -30,6 +30,11 @@ class Communicators {
   // Makes the state of a communicator, and its attribute. nullptr if MPI can't attach it.
   Communicator* make(MPI_Comm handle, Runtime& runtime);
   void forget(MPI_Comm handle);
+  void hand_over_counts() {
+    for (const auto& [handle, communicator] : made_) {
+      if (communicator->team()) communicator->team()->hand_over_counts();
+    }
+  }
   void leave_to_mpi() {
     for (const auto& [handle, communicator] : made_) communicator->leave_to_mpi();
   }
@@ -134,6 +139,10 @@ Communicator* look_up_communicator(MPI_Comm handle) {
 Communicator* find_existing_communicator(MPI_Comm handle) {
   Communicators* const all = Communicators::get_if_made();
   return all && is_mpi_running() ? all->find(handle) : nullptr;
+}
+
+void hand_over_all_counts() {
+  if (Communicators* const all = Communicators::get_if_made()) all->hand_over_counts();
 }
 
 FreedCommunicator::FreedCommunicator(MPI_Comm handle)

@@ -39,6 +39,9 @@ Communicator* look_up_communicator(MPI_Comm handle);
 // Like look_up_communicator, but makes no state: nullptr if there is none yet.
 Communicator* find_existing_communicator(MPI_Comm handle);
 
+// Has all teams hand over what they have counted. No other thread may be in a call.
+void hand_over_all_counts();
+
 // The state, if this thread looked it up last and no communicator was freed since; else nullptr.
 // Takes no lock.
 inline Communicator* last_communicator(MPI_Comm handle) {

@@ -36,6 +36,7 @@ face_sources += \
   src/mpi/call_cache.cc src/mpi/call_cache.h \
   src/mpi/runtime.cc src/mpi/runtime.h \
   src/mpi/several_entries.cc \
+  src/mpi/statistics_report.cc src/mpi/statistics_report.h \
   src/mpi/thread_state.cc src/mpi/thread_state.h \
   src/mpi/typemap.cc src/mpi/typemap.h \
   src/mpi/user_operation.cc src/mpi/user_operation.h

@@ -126,6 +126,10 @@ Runtime::Runtime() {
   if (world_rank_ == 0) warn_of_settings();
   failure_ = located(configure(), setting_sources());
   if (failure_.ok()) read_choices();
+  // (What is above decides whether a file of choices fits.)
+  process_.settings +=
+      "SLUICE_STATS naming a file=" + std::string(process_.knobs.counts_in_file() ? "yes" : "no") +
+      "\n";
   if (!failure_.ok()) {
     log(Level::error, "%s", failure_.message().c_str());
     process_.knobs.on_mismatch = "abort";
@@ -223,12 +227,19 @@ Status Runtime::open_endpoint() {
 void Runtime::close() {
   process_.team_cache.clear();
   write_choices();
-  if (process_.knobs.stats && world_rank_ == 0) print_statistics();
+  report_statistics();
   device_slabs_.close();
   end_devices();
   progress_.end();
   end_probes();
   if (process_.endpoint) process_.endpoint->say_bye();
+}
+
+void Runtime::report_statistics() try {
+  if (process_.knobs.stats == "on" && world_rank_ == 0) print_statistics();
+  statistics_report_.write_of_job(world_rank_);
+} catch (const std::bad_alloc&) {
+  log(Level::warning, "no memory for statistics");
 }
 
 // With encryption or deadlines MPI gets no call by the file, as by trials (trials.h). A world that

@@ -15,6 +15,7 @@
 #include "src/mpi/pending_calls.h"
 #include "src/mpi/progress_request.h"
 #include "src/mpi/real.h"
+#include "src/mpi/statistics_report.h"
 #include "src/nccl/device_group.h"
 
 namespace sluice {
@@ -49,6 +50,11 @@ class Runtime {
   // all ranks of the communicator.
   const Status& failure() const { return failure_; }
 
+  // To be called when a communicator has got a team, and when a call has failed; for a file of
+  // statistics.
+  void note_team(MPI_Comm comm) { statistics_report_.note_team(comm); }
+  void note_failure(const std::string& why) { statistics_report_.write_of_rank(world_rank_, why); }
+
   // Called once, when MPI_Finalize begins and all teams have ended: prints statistics, says BYE to
   // peers.
   void close();
@@ -68,6 +74,7 @@ class Runtime {
   void read_choices();
   void write_choices();
   Status without_tls(const Status& why) const;
+  void report_statistics();
   void print_statistics();
   std::string links_report() const;
 
@@ -80,6 +87,7 @@ class Runtime {
   PendingCalls pending_{process_};
   DeviceGroups device_groups_;
   DeviceSlabs device_slabs_;
+  StatisticsReport statistics_report_{process_, made_at_};
   Status failure_;
 };
 

@@ -6,6 +6,7 @@ mpi_programs = \
   tests/mpi/hostile_connections \
   tests/mpi/carriers \
   tests/mpi/communicators \
+  tests/mpi/counted_calls \
   tests/mpi/restricted \
   tests/mpi/deaths \
   tests/mpi/descriptors \
@@ -78,6 +79,7 @@ mpi_tests = \
   tests/mpi/test_communicators \
   tests/mpi/test_groups \
   tests/mpi/test_face \
+  tests/mpi/test_statistics \
   tests/mpi/test_stress \
   tests/mpi/test_progress \
   tests/mpi/test_nonblocking \

@@ -108,6 +108,8 @@ pure_tests = \
   tests/unit/engine/locale_test.cc \
   tests/unit/engine/outcomes_test.cc \
   tests/unit/engine/rules_test.cc \
+  tests/unit/engine/class_record_test.cc \
+  tests/unit/engine/job_statistics_test.cc \
   tests/unit/engine/statistics_test.cc \
   tests/unit/engine/call_lease_test.cc \
   tests/unit/engine/delay_test.cc \

@@ -121,7 +121,7 @@ TEST(Knobs, EveryTypeIsRead) {
   Knobs knobs;
   const Status status = read_knobs(environment_of(settings), &knobs);
   ASSERT_TRUE(status.ok()) << status.message();
-  EXPECT_TRUE(knobs.stats);
+  EXPECT_EQ(knobs.stats, "on");
   EXPECT_EQ(knobs.log, "debug");
   EXPECT_EQ(knobs.warn_after, 0.5);
   EXPECT_EQ(knobs.segment, 65536U);
@@ -131,11 +131,30 @@ TEST(Knobs, EveryTypeIsRead) {
   EXPECT_EQ(knobs.algorithm[14], "mpi");
 }
 
+TEST(Knobs, StatisticsMayNameAFile) {
+  for (const char* text : {"json:/a/b", "prometheus:c.prom", "json:a:b"}) {
+    Knobs knobs;
+    EXPECT_TRUE(read_one("SLUICE_STATS", text, &knobs).ok()) << text;
+    EXPECT_EQ(knobs.stats, text);
+    EXPECT_TRUE(knobs.counts_calls() && knobs.counts_in_file());
+  }
+  for (const char* text : {"json:", "prometheus:", "xml:a", "json", "JSON:a", "json:~other/a"}) {
+    Knobs knobs;
+    EXPECT_FALSE(read_one("SLUICE_STATS", text, &knobs).ok()) << text;
+  }
+  Knobs knobs;
+  const Settings settings = {{"SLUICE_STATS", "json:~/a"}, {"HOME", "/home/me"}};
+  ASSERT_TRUE(read_knobs(environment_of(settings), &knobs).ok());
+  EXPECT_EQ(knobs.stats, "json:/home/me/a");
+  ASSERT_TRUE(read_one("SLUICE_STATS", "on", &knobs).ok());
+  EXPECT_TRUE(knobs.counts_calls() && !knobs.counts_in_file());
+}
+
 TEST(Knobs, BooleansInEverySpelling) {
   for (const char* text : {"1", "on", "yes", "true", "On", "TRUE"}) {
     Knobs knobs;
     EXPECT_TRUE(read_one("SLUICE_STATS", text, &knobs).ok()) << text;
-    EXPECT_TRUE(knobs.stats) << text;
+    EXPECT_EQ(knobs.stats, "on") << text;
   }
   for (const char* text : {"0", "off", "no", "false", "OFF"}) {
     Knobs knobs;

@@ -208,7 +208,7 @@ class Elsewhere final : public Executor {
 TEST_P(Exchange, lets_others_run_calls) {
   std::atomic<Rank> started{0};
   run(3, [&](Member& member) {
-    member.process.knobs.stats = true;
+    member.process.knobs.stats = "on";
     Elsewhere executor(started, member.size);
     const Call call = large_allreduce();
     std::vector<uint64_t> all;
