@@ -51,10 +51,12 @@ struct ProcessId {
 };
 
 // A team, the same on all its ranks: the process of its leader (rank 0), and a count of that
-// process's own.
+// process's own. Each part of a team has channels and an order of calls of its own: 0 the calls
+// that block, the others as the engine says (TeamHalves).
 struct TeamId {
   ProcessId leader;
   uint32_t number = 0;
+  uint16_t part = 0;
   auto operator<=>(const TeamId&) const = default;
 };
 

@@ -9,17 +9,30 @@
 #define SLUICE_MPI_FUNCTIONS(ROW) \
   ROW(Allgather) \
   ROW(Allgather_c) \
+  ROW(Allgather_init) \
+  ROW(Allgather_init_c) \
   ROW(Allgatherv) \
   ROW(Allgatherv_c) \
+  ROW(Allgatherv_init) \
+  ROW(Allgatherv_init_c) \
   ROW(Allreduce) \
   ROW(Allreduce_c) \
+  ROW(Allreduce_init) \
+  ROW(Allreduce_init_c) \
   ROW(Alltoall) \
   ROW(Alltoall_c) \
+  ROW(Alltoall_init) \
+  ROW(Alltoall_init_c) \
   ROW(Alltoallv) \
   ROW(Alltoallv_c) \
+  ROW(Alltoallv_init) \
+  ROW(Alltoallv_init_c) \
   ROW(Barrier) \
+  ROW(Barrier_init) \
   ROW(Bcast) \
   ROW(Bcast_c) \
+  ROW(Bcast_init) \
+  ROW(Bcast_init_c) \
   ROW(Comm_create_from_group) \
   ROW(Comm_disconnect) \
   ROW(Comm_dup_with_info) \
@@ -29,11 +42,17 @@
   ROW(Comm_split_type) \
   ROW(Exscan) \
   ROW(Exscan_c) \
+  ROW(Exscan_init) \
+  ROW(Exscan_init_c) \
   ROW(Finalize) \
   ROW(Gather) \
   ROW(Gather_c) \
+  ROW(Gather_init) \
+  ROW(Gather_init_c) \
   ROW(Gatherv) \
   ROW(Gatherv_c) \
+  ROW(Gatherv_init) \
+  ROW(Gatherv_init_c) \
   ROW(Iallgather) \
   ROW(Iallgather_c) \
   ROW(Iallgatherv) \
@@ -70,17 +89,32 @@
   ROW(Op_free) \
   ROW(Reduce) \
   ROW(Reduce_c) \
+  ROW(Reduce_init) \
+  ROW(Reduce_init_c) \
   ROW(Reduce_scatter) \
   ROW(Reduce_scatter_block) \
   ROW(Reduce_scatter_block_c) \
+  ROW(Reduce_scatter_block_init) \
+  ROW(Reduce_scatter_block_init_c) \
   ROW(Reduce_scatter_c) \
+  ROW(Reduce_scatter_init) \
+  ROW(Reduce_scatter_init_c) \
+  ROW(Request_free) \
   ROW(Request_get_status) \
   ROW(Scan) \
   ROW(Scan_c) \
+  ROW(Scan_init) \
+  ROW(Scan_init_c) \
   ROW(Scatter) \
   ROW(Scatter_c) \
+  ROW(Scatter_init) \
+  ROW(Scatter_init_c) \
   ROW(Scatterv) \
   ROW(Scatterv_c) \
+  ROW(Scatterv_init) \
+  ROW(Scatterv_init_c) \
+  ROW(Start) \
+  ROW(Startall) \
   ROW(Test) \
   ROW(Testall) \
   ROW(Testany) \

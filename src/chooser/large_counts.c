@@ -12,11 +12,11 @@
 #error "MPI_Count and MPI_Aint have 64 bits, as long has"
 #endif
 
-enum { most_arguments = 10 };
+enum { most_arguments = 11 };
 
 /* Handles are of any type here: each argument is a number or an address in a register or on the
  * stack, and those behind a function's last are passed for nothing. */
-typedef int Function(long, long, long, long, long, long, long, long, long, long);
+typedef int Function(long, long, long, long, long, long, long, long, long, long, long);
 
 /* A function of the MPI library. */
 struct Symbol {
@@ -63,7 +63,7 @@ static int fail(const struct Call* call, int error, const char* why) {
   static struct Symbol handle = {"PMPI_Comm_call_errhandler", NULL};
   Function* const handler = find(&handle, call->caller);
   sluice_print("sluice: error: %s_c: %s\n", call->of->symbol.name + 1, why);
-  if (handler) handler(communicator(call), error, 0, 0, 0, 0, 0, 0, 0, 0);
+  if (handler) handler(communicator(call), error, 0, 0, 0, 0, 0, 0, 0, 0, 0);
   return error;
 }
 
@@ -72,7 +72,7 @@ static int is_int(int64_t number) { return number >= INT_MIN && number <= INT_MA
 /* Calls a function with a communicator and a result. */
 static int ask(const struct Call* call, struct Symbol* symbol, int* result) {
   Function* const function = find(symbol, call->caller);
-  return function ? function(communicator(call), (long)result, 0, 0, 0, 0, 0, 0, 0, 0)
+  return function ? function(communicator(call), (long)result, 0, 0, 0, 0, 0, 0, 0, 0, 0)
                   : error_other;
 }
 
@@ -151,8 +151,9 @@ static int run(struct Call call) {
   int result = prepare(&call);
   const long* const a = call.arguments;
   if (result == success)
-    result = function(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9]);
-  /* (MPI reads the arrays of a non-blocking call until that has ended, and tells nobody when.) */
+    result = function(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10]);
+  /* (MPI reads the arrays of such a call until that has ended, or as long as its persistent request
+   * exists, and tells nobody when.) */
   if (!strchr(call.of->roles, 'q')) free(call.arrays);
   return result;
 }
@@ -163,12 +164,14 @@ static int run(struct Call call) {
 #define PARAMETERS_8 PARAMETERS_7, long h
 #define PARAMETERS_9 PARAMETERS_8, long i
 #define PARAMETERS_10 PARAMETERS_9, long j
+#define PARAMETERS_11 PARAMETERS_10, long k
 #define ARGUMENTS_5 a, b, c, d, e
 #define ARGUMENTS_6 ARGUMENTS_5, f
 #define ARGUMENTS_7 ARGUMENTS_6, g
 #define ARGUMENTS_8 ARGUMENTS_7, h
 #define ARGUMENTS_9 ARGUMENTS_8, i
 #define ARGUMENTS_10 ARGUMENTS_9, j
+#define ARGUMENTS_11 ARGUMENTS_10, k
 
 /* ROW(function, its roles, how many it has) */
 #define FUNCTIONS(ROW)                   \
@@ -205,6 +208,23 @@ static int run(struct Call call) {
   ROW(Iscatter, "-m-bR-rcq", 9)            \
   ROW(Iscatterv, "-ww-bR-rcq", 10)
 
+#define PERSISTENT_FUNCTIONS(ROW)               \
+  ROW(Allgather_init, "-N--n-c-q", 9)           \
+  ROW(Allgatherv_init, "-N--vv-c-q", 10)        \
+  ROW(Allreduce_init, "--n--c-q", 8)            \
+  ROW(Alltoall_init, "-N--n-c-q", 9)            \
+  ROW(Alltoallv_init, "-VV--vv-c-q", 11)        \
+  ROW(Bcast_init, "-n--c-q", 7)                 \
+  ROW(Exscan_init, "--n--c-q", 8)               \
+  ROW(Gather_init, "-N--m-rc-q", 10)            \
+  ROW(Gatherv_init, "-N--ww-rc-q", 11)          \
+  ROW(Reduce_init, "--n---c-q", 9)              \
+  ROW(Reduce_scatter_init, "--v--c-q", 8)       \
+  ROW(Reduce_scatter_block_init, "--n--c-q", 8) \
+  ROW(Scan_init, "--n--c-q", 8)                 \
+  ROW(Scatter_init, "-m-bR-rc-q", 10)           \
+  ROW(Scatterv_init, "-ww-bR-rc-q", 11)
+
 #define DEFINE(name, roles, count)                                        \
   static int name##_c(PARAMETERS_##count) {                               \
     static struct Small small = {{"PMPI_" #name, NULL}, roles};           \
@@ -213,6 +233,7 @@ static int run(struct Call call) {
   }
 FUNCTIONS(DEFINE)
 NONBLOCKING_FUNCTIONS(DEFINE)
+PERSISTENT_FUNCTIONS(DEFINE)
 
 #define TABLE_ROW(name, roles, count) {"PMPI_" #name "_c", (void*)&name##_c},
 
@@ -220,7 +241,7 @@ void* sluice_large_counts(const char* name) {
   static const struct {
     const char* name;
     void* function;
-  } all[] = {FUNCTIONS(TABLE_ROW) NONBLOCKING_FUNCTIONS(TABLE_ROW)};
+  } all[] = {FUNCTIONS(TABLE_ROW) NONBLOCKING_FUNCTIONS(TABLE_ROW) PERSISTENT_FUNCTIONS(TABLE_ROW)};
   for (unsigned i = 0; i < sizeof all / sizeof *all; ++i) {
     if (strcmp(all[i].name, name) == 0) return all[i].function;
   }

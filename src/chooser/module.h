@@ -16,7 +16,7 @@ extern "C" {
 #endif
 
 /* Changes with what follows and with the list of functions (functions.h). */
-#define SLUICE_MODULE_VERSION 4
+#define SLUICE_MODULE_VERSION 5
 
 /* Symbols of the process's MPI library; null if it lacks them. Thread-safe. */
 struct SluiceLookUp {

@@ -20,6 +20,7 @@ class CallsInFlight {
   CallsInFlight(PlanResources& resources, Cells* cells, std::unique_ptr<Cma> cma)
       : resources_(resources), cells_(cells), cma_(std::move(cma)) {}
 
+  void use(Cells& cells) { cells_ = &cells; }
   bool empty() const { return calls_.empty(); }
   size_t size() const { return calls_.size(); }
   List::const_iterator begin() const { return calls_.begin(); }
@@ -55,7 +56,7 @@ class CallsInFlight {
   void give_back(CallInFlight& call);
 
   PlanResources& resources_;
-  Cells* const cells_;
+  Cells* cells_;
   const std::unique_ptr<Cma> cma_;
   List calls_;
   // These have room for those in use.

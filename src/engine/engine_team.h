@@ -14,11 +14,11 @@
 #include "src/engine/cells_executor.h"
 #include "src/engine/decider.h"
 #include "src/engine/new_team.h"
-#include "src/engine/nonblocking_team.h"
 #include "src/engine/plan_executor.h"
 #include "src/engine/shm_executor.h"
 #include "src/engine/team_channels.h"
 #include "src/engine/team_failures.h"
+#include "src/engine/team_halves.h"
 
 namespace sluice {
 
@@ -67,9 +67,10 @@ class EngineTeam final : public NewTeam {
   bool sees_devices() const override { return communicator_.sees_devices; }
   const ProcessId& process(Rank rank) const override { return channels_.process(rank); }
   Status fail_call(const Status& cause) override;
-  const Algorithm* choose_nonblocking(const Call& call) override;
-  NonblockingTeam& nonblocking() override;
-  bool is_idle() const override { return !nonblocking_ || nonblocking_->is_idle(); }
+  using Team::choose_nonblocking;
+  const Algorithm* choose_nonblocking(const Call& call, bool has_cells) override;
+  TeamHalves& halves() override { return halves_; }
+  bool is_idle() const override { return halves_.is_idle(); }
 
  private:
   using Clock = Waiter::Clock;
@@ -121,7 +122,7 @@ class EngineTeam final : public NewTeam {
   std::optional<ShmExecutor> shm_;  // with an arena
   TeamFailures failures_;
   CallCounts counts_;
-  std::unique_ptr<NonblockingTeam> nonblocking_;
+  TeamHalves halves_;
 };
 
 }  // namespace sluice

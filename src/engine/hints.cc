@@ -51,7 +51,7 @@ std::string complain(const std::string& key, const std::string& value) {
     return key + "=" + value + " is not accepted: it takes off, auto or on";
   }
   if (key == nonblocking) {
-    if (value == "auto" || value == "off") return "";
+    if (value == no_hint || value == "off") return "";
     return key + "=" + value + " is not accepted: it takes off or auto";
   }
   const auto keys = collective_keys();
@@ -118,9 +118,9 @@ std::string nccl_hint(const Hints& hints) {
   return found != hints.end() ? found->second : "";
 }
 
-bool allows_nonblocking(const Hints& hints, bool otherwise) {
+bool leaves_nonblocking(const Hints& hints) {
   const auto found = hints.find(nonblocking);
-  return found == hints.end() ? otherwise : found->second != "off";
+  return found != hints.end() && found->second == "off";
 }
 
 void apply(const Hints& hints, Selector* selector) {

@@ -4,7 +4,7 @@
 //
 //   sluice               on, off: off leaves the communicator to MPI
 //   sluice_nccl          off, auto, on, as SLUICE_NCCL, which it overrides
-//   sluice_nonblocking   off, auto, as SLUICE_NONBLOCKING, which it overrides
+//   sluice_nonblocking   off leaves them to MPI; auto (as if there were no hint)
 //   sluice_COLLECTIVE    an algorithm, mpi, or auto (as if there were no hint). Overrides the knob
 //                        of that name (sluice_bcast overrides SLUICE_BCAST)
 //
@@ -42,8 +42,8 @@ std::vector<std::string> drop_nonsense(Hints* hints);
 bool asks_for_mpi(const Hints& hints);
 // The value of sluice_nccl; empty if there is none.
 std::string nccl_hint(const Hints& hints);
-// Whether Sluice may carry non-blocking collectives. otherwise: what holds without a hint.
-bool allows_nonblocking(const Hints& hints, bool otherwise);
+// Whether MPI keeps the non-blocking and persistent collectives.
+bool leaves_nonblocking(const Hints& hints);
 void apply(const Hints& hints, Selector* selector);
 
 }  // namespace sluice

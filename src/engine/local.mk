@@ -40,6 +40,7 @@ core_sources += \
 	src/engine/selection.cc src/engine/selection.h \
 	src/engine/shared_arena.cc src/engine/shared_arena.h \
 	src/engine/shm_executor.cc src/engine/shm_executor.h \
+	src/engine/team_halves.cc src/engine/team_halves.h \
 	src/engine/team_cache.cc src/engine/team_cache.h \
 	src/engine/slots.cc src/engine/slots.h \
 	src/engine/statistics.cc src/engine/statistics.h \

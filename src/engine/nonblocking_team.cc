@@ -8,30 +8,19 @@
 #include "src/engine/execution.h"
 
 namespace sluice {
-namespace {
-
-// The id of a team's other half, the same on all ranks: no team is numbered so high.
-TeamId other_half(TeamId of) {
-  constexpr uint32_t bit = uint32_t{1} << 31;
-  of.number |= bit;
-  return of;
-}
-
-}  // namespace
 
 // (Whoever waits lets MPI progress himself.)
-NonblockingTeam::NonblockingTeam(Process& process, const std::string& name, Rank rank,
-                                 const TeamChannels& of, std::optional<ShmExecutor>& shm,
-                                 std::vector<uint32_t> hosts)
-    : process_(process),
-      name_(name),
-      channels_(process.endpoint.get(), other_half(of.id()), of.peers()),
-      waiter_(process.endpoint.get(), {}, process.knobs.spin, process.oversubscription),
-      resources_{process.knobs, process.endpoint.get(), channels_,
-                 rank,          channels_.size(),       std::move(hosts)},
-      calls_(resources_, shm ? &shm->cells() : nullptr, shm ? shm->make_cma() : nullptr),
-      failures_(rank, channels_, waiter_, shm, process),
-      counts_(process.knobs, process.delay, ClassCounts::Kind::nonblocking, waiter_,
+NonblockingTeam::NonblockingTeam(const WholeTeam& of, uint16_t part, Cells* cells, uint32_t request)
+    : process_(of.process),
+      name_(of.name),
+      request_(request),
+      channels_(of.channels, part),
+      waiter_(process_.endpoint.get(), {}, process_.knobs.spin, process_.oversubscription),
+      resources_{process_.knobs, process_.endpoint.get(), channels_,
+                 of.rank,        channels_.size(),        of.hosts},
+      calls_(resources_, cells, of.shm ? of.shm->make_cma() : nullptr),
+      failures_(of.rank, channels_, waiter_, of.shm, process_),
+      counts_(process_.knobs, process_.delay, ClassCounts::Kind::nonblocking, waiter_,
               channels_.size()) {}
 
 Status NonblockingTeam::start(const Algorithm& algorithm, const Call& call, CallOwner& owner) try {
@@ -130,8 +119,11 @@ Status NonblockingTeam::fail_call(const Status& cause) {
 }
 
 std::string NonblockingTeam::describe(const CallInFlight& call) const {
+  const std::string which = std::to_string(call.number - earlier_);
   return describe_signature(encode_signature(call.call->collective, call.call->root)) +
-         " (non-blocking call " + std::to_string(call.number - earlier_) + " on " + name_ + ")";
+         (request_ > 0 ? " (start " + which + " of persistent request " + std::to_string(request_)
+                       : " (non-blocking call " + which) +
+         " on " + name_ + ")";
 }
 
 // Tells all ranks why this one gives up. False if it lacks the memory for that.

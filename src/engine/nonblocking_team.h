@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-3-Clause
 //
-// The half of a team that runs non-blocking collectives, which MPI never matches with blocking
-// ones: calls in flight, by plans over links or, if short, through cells of the team's arena. It
-// has channels and an order of calls of its own, so whoever advances it disturbs no call that
-// blocks. With an arena both halves fail together. One thread at a time.
+// A part of a team that runs calls in flight, by plans over links or, if short, through cells of
+// the team's arena: the non-blocking collectives, which MPI never matches with blocking ones; or
+// those of one persistent request, whose starts MPI matches with nothing else. It has channels and
+// an order of calls of its own, so whoever advances it disturbs no call that blocks. With an arena
+// all parts of a team fail together. One thread at a time.
 #pragma once
 
 #include <chrono>
@@ -19,12 +20,23 @@
 
 namespace sluice {
 
+// The team that it is a part of, which outlives it. name: of the communicator, may change; shm:
+// what the team has of shared memory; hosts: as in Shape.
+struct WholeTeam {
+  Process& process;
+  const std::string& name;
+  Rank rank;
+  const TeamChannels& channels;
+  std::optional<ShmExecutor>& shm;
+  const std::vector<uint32_t>& hosts;
+};
+
 class NonblockingTeam {
  public:
-  // Makes no connection. of: the team whose half it is; name: of its communicator, may change; shm:
-  // what the team has of shared memory; hosts: as in Shape. May throw std::bad_alloc.
-  NonblockingTeam(Process& process, const std::string& name, Rank rank, const TeamChannels& of,
-                  std::optional<ShmExecutor>& shm, std::vector<uint32_t> hosts);
+  // Makes no connection. part: TeamId::part; cells: for its short calls, nullptr if it has none;
+  // request: which of the communicator's persistent requests it is of, from 1; 0: of none. May
+  // throw std::bad_alloc.
+  NonblockingTeam(const WholeTeam& of, uint16_t part, Cells* cells, uint32_t request = 0);
   NonblockingTeam(const NonblockingTeam&) = delete;
   NonblockingTeam& operator=(const NonblockingTeam&) = delete;
 
@@ -45,6 +57,9 @@ class NonblockingTeam {
   // As Team::fail_call: in place of `start`.
   Status fail_call(const Status& cause);
 
+  // Has its later short calls go through these cells, which no other part uses.
+  void use(Cells& cells) { calls_.use(cells); }
+
   // These are for the team, whose half it is. Hands its counts over.
   void settle_accounts(const CountedTeam& team);
   // The communicator was freed. False if it can't serve another. Nothing may be in flight.
@@ -61,6 +76,7 @@ class NonblockingTeam {
 
   Process& process_;
   const std::string& name_;
+  const uint32_t request_;
   TeamChannels channels_;
   Waiter waiter_;
   PlanResources resources_;

@@ -72,7 +72,7 @@ class ShmExecutor {
 
   // For calls in flight. The cma is another one than that of calls that block; null: ranks can't
   // use any. May throw std::bad_alloc.
-  Cells& cells() { return arena_->cells(); }
+  Cells& cells(uint32_t set) { return arena_->cells(set); }
   std::unique_ptr<Cma> make_cma() const {
     return rounds_.cma() ? rounds_.cma()->make_another() : nullptr;
   }

@@ -60,7 +60,8 @@ EngineTeam::EngineTeam(Process& process, std::string name, Rank rank, TeamId id,
       links_(std::make_unique<LongBlocksByLinks>(*this)),
       failures_(rank, channels_, waiter_, shm_, process),
       counts_(process.knobs, process.delay, ClassCounts::Kind::blocking, waiter_,
-              channels_.size()) {}
+              channels_.size()),
+      halves_({process, name_, rank, channels_, shm_, resources_.hosts}) {}
 
 Status EngineTeam::share(std::unique_ptr<Arena> arena) {
   if (!arena) return {};
@@ -80,13 +81,8 @@ void EngineTeam::apply(const Hints& hints) try {
 }
 
 void EngineTeam::hand_over_counts() {
-  uint64_t group = 0;
-  for (Rank rank = 0; rank < size(); ++rank) {
-    group = scramble(group ^ process(rank).high ^ scramble(process(rank).low));
-  }
-  const CountedTeam team{name_, group, id(), rank_, size(), channels_.carrier()};
-  if (!counts_.empty()) counts_.hand_over(team, &process_.statistics);
-  if (nonblocking_) nonblocking_->settle_accounts(team);
+  if (!counts_.empty()) counts_.hand_over(halves_.counted(), &process_.statistics);
+  halves_.settle_accounts();
 }
 
 void EngineTeam::settle_accounts() {
@@ -103,14 +99,14 @@ bool EngineTeam::retire() {
   cells_.reset();
   const bool sound = broken_.ok() && !failures_.is_aborted_in_arena();
   if (shm_) shm_->trim(sound);
-  const bool is_whole = sound && (!nonblocking_ || nonblocking_->retire());
+  const bool is_whole = halves_.retire() && sound;
   return is_whole && !decider_.selection().has_hints();
 }
 
 void EngineTeam::serve(const std::string& name) {
   name_ = name;
   earlier_ = number_;
-  if (nonblocking_) nonblocking_->serve();
+  halves_.serve();
   blocking_.call = nullptr;
 }
 
@@ -312,24 +308,16 @@ Status EngineTeam::break_team(const Status& cause, const CallInFlight& call) {
 }
 
 // (Where operands must always be bracketed alike, plans have the rules' brackets.)
-const Algorithm* EngineTeam::choose_nonblocking(const Call& call) {
+const Algorithm* EngineTeam::choose_nonblocking(const Call& call, bool has_cells) {
   Selection& selection = decider_.selection();
   const Algorithm* const chosen = selection.choose(call, false);
-  const bool in_arena = chosen && can_use_shm(call) && !selection.is_forced(call.collective) &&
-                        !process_.knobs.reproducible;
+  const bool in_arena = chosen && has_cells && can_use_shm(call) &&
+                        !selection.is_forced(call.collective) && !process_.knobs.reproducible;
   if (in_arena && FlatInFlight::serves(call, size()))
     return find_algorithm(call.collective, "flat");
   if (in_arena && shm_->traits().cma && GetInFlight::serves(call))
     return find_algorithm(call.collective, "fetch");
   return chosen && chosen->means() == Means::cells ? chosen->beside : chosen;
-}
-
-NonblockingTeam& EngineTeam::nonblocking() {
-  if (!nonblocking_) {
-    nonblocking_ = std::make_unique<NonblockingTeam>(process_, name_, rank_, channels_, shm_,
-                                                     resources_.hosts);
-  }
-  return *nonblocking_;
 }
 
 std::unique_ptr<NewTeam> make_new_team(Process& process, std::string name, Rank rank, TeamId id,

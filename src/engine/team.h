@@ -49,7 +49,7 @@ class Reserve {
 };
 
 class Executor;
-class NonblockingTeam;
+class TeamHalves;
 
 // What the teams of a process share. The composition root (src/mpi, or a test) makes it once. It
 // must outlive its teams.
@@ -206,13 +206,13 @@ class Team : public CopyWait {
   // the peers that it is connected to, or can connect to. `cause` names the call. Throws nothing.
   virtual Status fail_call(const Status& cause) = 0;
 
-  // The algorithm for a call in flight, which has a plan; nullptr: all ranks hand the call to MPI.
-  // Equal on all ranks. May throw std::bad_alloc.
-  virtual const Algorithm* choose_nonblocking(const Call& call) = 0;
-  // What runs calls in flight; made when first asked for, as long as the team lives. May throw
-  // std::bad_alloc.
-  virtual NonblockingTeam& nonblocking() = 0;
-  // Whether no call is in flight.
+  // The algorithm for a call in flight, which has a plan, or goes through cells, if it has_cells;
+  // nullptr: all ranks hand the call to MPI. Equal on all ranks. May throw std::bad_alloc.
+  virtual const Algorithm* choose_nonblocking(const Call& call, bool has_cells) = 0;
+  const Algorithm* choose_nonblocking(const Call& call) { return choose_nonblocking(call, true); }
+  // What runs calls in flight, as long as the team lives.
+  virtual TeamHalves& halves() = 0;
+  // Whether no call is in flight, and there is no persistent request.
   virtual bool is_idle() const = 0;
 };
 

@@ -22,13 +22,25 @@ namespace sluice {
 class TeamChannels final : public Channels {
  public:
   TeamChannels(Endpoint* endpoint, TeamId id, std::vector<Peer> peers)
-      : endpoint_(endpoint), id_(id), peers_(std::move(peers)), channels_(peers_.size()) {
-    if (endpoint_ != nullptr) met_ = endpoint_->expect(peers_);
+      : endpoint_(endpoint),
+        id_(id),
+        peers_(std::make_shared<const std::vector<Peer>>(std::move(peers))),
+        channels_(peers_->size()) {
+    if (endpoint_ != nullptr) met_ = endpoint_->expect(*peers_);
+  }
+  // Of another part of that team.
+  TeamChannels(const TeamChannels& of, uint16_t part)
+      : endpoint_(of.endpoint_),
+        id_(of.id_),
+        peers_(of.peers_),
+        met_(of.met_),
+        channels_(of.channels_.size()) {
+    id_.part = part;
   }
 
   Result<Channel*> channel(Rank peer) override {
     if (!channels_[peer]) {
-      auto opened = endpoint_->open(id_, peers_[peer]);
+      auto opened = endpoint_->open(id_, (*peers_)[peer]);
       if (!opened.ok()) return opened.status();
       channels_[peer] = std::move(*opened);
     }
@@ -95,19 +107,18 @@ class TeamChannels final : public Channels {
     for (const std::string& name : names) text += (text.empty() ? "" : "+") + name;
     return text.empty() ? endpoint_->name() : text;
   }
-  const ProcessId& process(Rank peer) const { return peers_[peer].process; }
-  const std::vector<Peer>& peers() const { return peers_; }
-  Rank size() const { return static_cast<Rank>(peers_.size()); }
+  const ProcessId& process(Rank peer) const { return (*peers_)[peer].process; }
+  Rank size() const { return static_cast<Rank>(channels_.size()); }
   const TeamId& id() const { return id_; }
   void set_id(const TeamId& id) { id_ = id; }
   std::string describe(Rank peer) const {
-    return "rank " + std::to_string(peer) + " (" + peers_[peer].label + ")";
+    return "rank " + std::to_string(peer) + " (" + (*peers_)[peer].label + ")";
   }
 
  private:
   Endpoint* endpoint_;
   TeamId id_;
-  std::vector<Peer> peers_;
+  std::shared_ptr<const std::vector<Peer>> peers_;
   std::shared_ptr<const void> met_;
   std::vector<std::unique_ptr<Channel>> channels_;
 };

@@ -96,10 +96,26 @@ Status Communicator::form_team(const char* function) {
   owner_ = team_ ? Owner::team : Owner::mpi;
   if (!team_) return {};
   runtime_.note_team(handle_);
-  may_be_in_flight_ = runtime_.pending().way() != ProgressWay::none &&
-                      allows_nonblocking(hints_, runtime_.process().knobs.nonblocking != "off");
+  may_be_in_flight_ = runtime_.is_nonblocking_carried() && !leaves_nonblocking(hints_);
   carriers_ = Carriers::make(*team_, runtime_, hints_, bootstrap.name());
   return {};
+}
+
+Status Communicator::prepare_team(const char* function) {
+  if (broken_.ok() && owner_ == Owner::undecided) {
+    try {
+      broken_ = form_team(function);
+    } catch (const std::bad_alloc&) {
+      broken_ = fail_for_memory();
+    }
+  }
+  if (!broken_.ok() && others_may_wait_) report_failed_rank(function);
+  return broken_;
+}
+
+Status Communicator::renew_team(const char* function) {
+  end_team(Owner::undecided);
+  return prepare_team(function);
 }
 
 // On return this rank has taken part in the call, or has told its peers that it cannot, even if it

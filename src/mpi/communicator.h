@@ -39,6 +39,13 @@ class Communicator {
   // Whether Sluice may carry non-blocking calls: there is a team. Equal on all ranks.
   bool has_nonblocking() const { return team_ && may_be_in_flight_; }
   Team* team() const { return team_.get(); }
+  // For a call that may block, but does not go through `perform`: sets the team up, if that is
+  // still to be done. Throws nothing.
+  Status prepare_team(const char* function);
+  // The same with a new team, in place of the one that it has.
+  Status renew_team(const char* function);
+  // In place of a part of such a call, for lack of memory: has it fail on all ranks.
+  [[gnu::cold]] Status fail_for_memory();
   // Why its calls fail; ok: they do not.
   const Status& broken() const { return broken_; }
 
@@ -99,7 +106,6 @@ class Communicator {
   std::string name() const;
   int fail(const char* function, const Status& status);
   [[gnu::cold]] void leave_statistics(const char* function);
-  [[gnu::cold]] Status fail_for_memory();
 
   const MPI_Comm handle_;
   Runtime& runtime_;

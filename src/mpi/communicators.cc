@@ -7,6 +7,7 @@
 
 #include "sluice/sluice.h"
 #include "src/mpi/error_probe.h"
+#include "src/mpi/persistent_requests.h"
 #include "src/mpi/runtime.h"
 
 namespace sluice {
@@ -165,6 +166,7 @@ void end_collectives() {
   if (left.exchange(true)) return;
   pass_all();
   if (Runtime* const runtime = Runtime::get_if_made()) runtime->pending().end();
+  PersistentRequests::get().end();
   if (Communicators* const all = Communicators::get_if_made()) all->leave_to_mpi();
   if (Runtime* const runtime = Runtime::get_if_made()) runtime->close();
 }

@@ -127,6 +127,11 @@ void end_probes() {
   if (std::exchange(has_ignoring, false)) real().Errhandler_free(&ignoring);
 }
 
+std::optional<MPI_Comm> probing_communicator() {
+  if (!has_own.load(std::memory_order_acquire)) return {};
+  return own;
+}
+
 bool is_communicator(MPI_Comm handle) {
 #ifdef SLUICE_OPEN_MPI
   // (It takes MPI_COMM_NULL for one.)

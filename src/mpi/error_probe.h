@@ -5,6 +5,8 @@
 // sense to Sluice, but MPI libraries differ on them.
 #pragma once
 
+#include <optional>
+
 #include "src/mpi/exchange.h"
 #include "src/mpi/real.h"
 
@@ -28,6 +30,8 @@ class QuietErrors {
 void begin_probes();
 // Called before MPI_Finalize.
 void end_probes();
+// That communicator; nothing if there is none. Probes make no messages on it.
+std::optional<MPI_Comm> probing_communicator();
 
 // Whether a handle is valid as a communicator (MPI_COMM_NULL is not), a type or an operation, and
 // whether the program has committed a type. Some 50 ns.

@@ -48,6 +48,9 @@
 #define SLUICE_NONBLOCKING_Scatter Iscatter
 #define SLUICE_NONBLOCKING_Scatterv Iscatterv
 
+// The name of a row's persistent function: of Bcast, Bcast_init.
+#define SLUICE_PERSISTENT(function) function##_init
+
 // Every role. Their C types are in Roles (describe.h).
 #define SLUICE_ROLES(M)                                                                         \
   SLUICE_EACH(M, sendbuf, recvbuf, buffer, count, sendcount, recvcount, sendcounts, recvcounts, \

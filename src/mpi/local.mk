@@ -16,6 +16,9 @@ face_sources += \
   src/mpi/nonblocking_call.cc src/mpi/nonblocking_call.h \
   src/mpi/nonblocking_entries.cc src/mpi/entry.h \
   src/mpi/pending_calls.cc src/mpi/pending_calls.h \
+  src/mpi/persistent_call.cc src/mpi/persistent_call.h \
+  src/mpi/persistent_entries.cc \
+  src/mpi/persistent_requests.cc src/mpi/persistent_requests.h \
   src/mpi/progress_thread.cc src/mpi/progress_thread.h \
   src/mpi/progress_way.cc src/mpi/progress_way.h \
   src/mpi/wait_entries.cc \

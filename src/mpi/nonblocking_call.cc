@@ -23,6 +23,11 @@ bool NonblockingCall::describe(const Row& row, const Arguments& arguments, Posit
   return true;
 }
 
+const Algorithm* NonblockingCall::choose(Team& team, ProgressWay way, bool has_cells) const {
+  if (way == ProgressWay::thread && has_own_operation()) return nullptr;
+  return team.sees_devices() ? nullptr : team.choose_nonblocking(call(), has_cells);
+}
+
 Status NonblockingCall::place() {
   if (!exchange_.refusal.ok()) return exchange_.refusal;
   placement_.emplace(exchange_, staging_, wait_);
@@ -44,7 +49,7 @@ void NonblockingCall::ended(const Status& status) {
   } catch (const std::bad_alloc&) {
     status_ = Runtime::get().process().no_memory_for_call;
   }
-  placement_.reset();
+  if (!stays_placed_) placement_.reset();
   if (std::exchange(state_, State::ended) == State::described) return;  // (it got no request)
   pending_->moving_.fetch_sub(1, std::memory_order_relaxed);
   links_.next_ended = pending_->ended_;
@@ -57,6 +62,8 @@ void NonblockingCall::finish(const Status& status) {
   if (status_.ok()) status_ = placement_->end();
   if (!status_.ok()) status_ = status_.with(name_);
 }
+
+void NonblockingCall::complete() { real().Grequest_complete(request_); }
 
 namespace {
 
@@ -139,14 +146,6 @@ Communicator* find_carried(MPI_Comm handle) {
   return is_carried ? communicator : nullptr;
 }
 
-// Equal on all ranks; nullptr: MPI does the call. (A thread of Sluice's can't call an operation of
-// the program's. A copy from a device may have to wait for the program's own work there, and must
-// not be waited for while MPI progresses.)
-const Algorithm* choose(Team& team, const NonblockingCall& call, ProgressWay way) {
-  if (way == ProgressWay::thread && call.has_own_operation()) return nullptr;
-  return team.sees_devices() ? nullptr : team.choose_nonblocking(call.call());
-}
-
 int report(MPI_Comm comm, const Status& status) {
   log(Level::error, "%s", status.message().c_str());
   return raise_error(comm, status);
@@ -171,7 +170,7 @@ bool start_nonblocking(const Row& row, const Arguments& arguments, MPI_Request* 
     if (!status.ok()) status = runtime.pending().fail(team, status);
     auto call = std::make_unique<NonblockingCall>(row.name, arguments.comm, runtime.process());
     if (!call->describe(row, arguments, {communicator->rank(), communicator->size()})) return false;
-    const Algorithm* const by = choose(team, *call, runtime.pending().way());
+    const Algorithm* const by = call->choose(team, runtime.pending().way(), true);
     if (!by) return false;
     communicator->note_algorithm(by);
     if (status.ok()) status = call->place();

@@ -18,21 +18,28 @@
 #include "src/memory/placement.h"
 #include "src/mpi/datatypes.h"
 #include "src/mpi/prepared_call.h"
+#include "src/mpi/progress_way.h"
 #include "src/mpi/user_operation.h"
 
 namespace sluice {
 
-class NonblockingCall final : public CallOwner {
+class NonblockingCall : public CallOwner {
  public:
   enum class State : uint8_t { described, running, ended, completed };
 
   NonblockingCall(const char* name, MPI_Comm comm, const Process& process)
       : name_(name), comm_(comm), wait_({}, process.knobs, process.oversubscription) {}
+  virtual ~NonblockingCall() = default;
   NonblockingCall(const NonblockingCall&) = delete;
   NonblockingCall& operator=(const NonblockingCall&) = delete;
 
   // False: MPI does the call, or has an error for it. May throw std::bad_alloc.
   bool describe(const Row& row, const Arguments& arguments, Position position);
+  // Equal on all ranks; nullptr: MPI does the call. (A thread of Sluice's can't call an operation
+  // of the program's. A copy from a device may have to wait for the program's own work there, and
+  // must not be waited for while MPI progresses.) has_cells: see Team::choose_nonblocking. May
+  // throw std::bad_alloc.
+  const Algorithm* choose(Team& team, ProgressWay way, bool has_cells) const;
   // Everything local that can fail. May throw std::bad_alloc.
   Status place();
   // Makes the request. False if MPI can't.
@@ -45,6 +52,10 @@ class NonblockingCall final : public CallOwner {
   bool has_own_operation() const { return exchange_.user_op.has_value(); }
 
   void ended(const Status& status) override;
+  // Completes the request. From then on the call may be gone.
+  virtual void complete();
+  // Whether MPI_Finalize may not find it: the program has yet to wait for it.
+  virtual bool is_owed() const { return true; }
 
   // To be called if this thread has been told of failed calls by MPI's waits: calls the error
   // handler of each one's communicator. Returns the first error. statuses: those of the wait, of
@@ -53,8 +64,10 @@ class NonblockingCall final : public CallOwner {
   // In place of it, if none of the requests has been completed: the thread will be told again.
   static void take_back_failures();
 
- private:
+ protected:
   friend class PendingCalls;
+
+  bool is_in_flight() const { return state_ == State::running || state_ == State::ended; }
 
   static int query(void* call, MPI_Status* status);
   static int free(void* call);
@@ -70,6 +83,7 @@ class NonblockingCall final : public CallOwner {
   Description input_type_, output_type_;
   StagingPair staging_;
   std::optional<Placement> placement_;
+  bool stays_placed_ = false;  // after its end, too
   std::optional<UserOperation> operation_;
   MPI_Request request_{};
   Status status_;        // once it has ended

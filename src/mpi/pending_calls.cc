@@ -13,6 +13,7 @@
 
 #include "src/base/log.h"
 #include "src/mpi/nonblocking_call.h"
+#include "src/mpi/persistent_call.h"
 #include "src/mpi/runtime.h"
 #include "src/mpi/thread_state.h"
 
@@ -47,38 +48,88 @@ class PendingCalls::Lock {
   const bool was_inside_ = std::exchange(this_thread.inside, true);
 };
 
-Status PendingCalls::start(Team& team, const Algorithm& by, NonblockingCall& call) {
-  const Lock lock(*this);
+Status PendingCalls::begin(NonblockingTeam& part, const Algorithm& by, NonblockingCall& call) {
   if (!has_begun_ && !begin_progress(way_, *this, process_)) {
-    return team.nonblocking().fail_call(
-        {Code::unavailable, "MPI lets no non-blocking calls progress"});
+    return part.fail_call({Code::unavailable, "MPI lets no non-blocking calls progress"});
   }
   has_begun_ = true;
-  NonblockingTeam& half = team.nonblocking();
   teams_.reserve(teams_.size() + 1);
-  const bool was_idle = half.is_idle();
+  const bool was_idle = part.is_idle();
   call.pending_ = this;
-  if (Status status = half.start(by, call.call(), call); !status.ok()) return status;
-  if (was_idle) teams_.push_back(&half);
-  if (!call.make_request()) {
-    Status status = half.fail_call({Code::internal, "MPI makes no request"});
-    half.advance();
-    return status;
-  }
-  call.state_ = NonblockingCall::State::running;
-  call.number_ = started_++;
-  call.links_.next = live_;
-  if (live_) live_->links_.previous = &call;
-  live_ = &call;
-  own_operations_.fetch_add(call.has_own_operation(), std::memory_order_relaxed);
-  live_requests.fetch_add(1, std::memory_order_relaxed);
+  if (Status status = part.start(by, call.call(), call); !status.ok()) return status;
+  if (was_idle) teams_.push_back(&part);
+  return {};
+}
+
+// A call runs.
+void PendingCalls::note_begun() {
   errands.fetch_or(errand_drive, std::memory_order_relaxed);
   running_.fetch_add(1, std::memory_order_relaxed);
   // (A thread that waits already does not yet wait for this call.)
   if (waiting_.load(std::memory_order_relaxed) > 0)
     waiting_since_.store(Clock::now().time_since_epoch().count(), std::memory_order_relaxed);
   if (moving_.fetch_add(1, std::memory_order_relaxed) == 0) wake();
+}
+
+// A request exists.
+void PendingCalls::link(NonblockingCall& call) {
+  call.number_ = started_++;
+  call.links_.next = live_;
+  if (live_) live_->links_.previous = &call;
+  live_ = &call;
+  own_operations_.fetch_add(call.has_own_operation(), std::memory_order_relaxed);
+  live_requests.fetch_add(1, std::memory_order_relaxed);
+}
+
+Status PendingCalls::start(Team& team, const Algorithm& by, NonblockingCall& call) {
+  const Lock lock(*this);
+  NonblockingTeam& half = team.halves().nonblocking();
+  if (Status status = begin(half, by, call); !status.ok()) return status;
+  if (!call.make_request()) {
+    Status status = half.fail_call({Code::internal, "MPI makes no request"});
+    half.advance();
+    return status;
+  }
+  call.state_ = NonblockingCall::State::running;
+  link(call);
+  note_begun();
   return {};
+}
+
+NonblockingTeam* PendingCalls::add(Team& team, FreeCells* free) {
+  const Lock lock(*this);
+  *free = team.halves().free_cells();
+  return team.halves().add();
+}
+
+void PendingCalls::give_cells(Team& team, NonblockingTeam& part, uint32_t set) {
+  const Lock lock(*this);
+  team.halves().give_cells(part, set);
+}
+
+void PendingCalls::remove(Team& team, NonblockingTeam& part) {
+  const Lock lock(*this);
+  std::erase(teams_, &part);
+  team.halves().remove(part);
+  drop_idle_teams();
+}
+
+void PendingCalls::add(PersistentCall& call) {
+  const Lock lock(*this);
+  call.pending_ = this;
+  link(call);
+}
+
+Status PendingCalls::start(PersistentCall& call) {
+  const Lock lock(*this);
+  const auto before = std::exchange(call.state_, NonblockingCall::State::running);
+  Status status = begin(*call.part(), *call.algorithm(), call);
+  if (status.ok()) {
+    note_begun();
+  } else {
+    call.state_ = before;
+  }
+  return status;
 }
 
 // (Whoever sleeps does so on the number of calls that have not ended.)
@@ -97,9 +148,14 @@ void PendingCalls::wake() {
 
 Status PendingCalls::fail(Team& team, const Status& cause) try {
   const Lock lock(*this);
-  return team.nonblocking().fail_call(cause);
+  return team.halves().nonblocking().fail_call(cause);
 } catch (const std::bad_alloc&) {
   return cause;
+}
+
+Status PendingCalls::fail(NonblockingTeam& part, const Status& cause) {
+  const Lock lock(*this);
+  return part.fail_call(cause);
 }
 
 int PendingCalls::drive() {
@@ -155,7 +211,7 @@ int PendingCalls::complete(NonblockingCall* ended) {
   int completed = 0;
   for (; ended; ++completed) {
     NonblockingCall* const next = ended->links_.next_ended;
-    real().Grequest_complete(ended->request_);
+    ended->complete();
     ended = next;
   }
   return completed;
@@ -190,7 +246,7 @@ void PendingCalls::note_test(bool has_completed) {
 
 void PendingCalls::drop_idle_teams() {
   std::erase_if(teams_, [](const NonblockingTeam* team) { return team->is_idle(); });
-  std::erase_if(adopted_, [](const Adopted& each) { return each.half->is_idle(); });
+  std::erase_if(adopted_, [](const std::unique_ptr<Team>& each) { return each->is_idle(); });
 }
 
 void PendingCalls::forget(NonblockingCall& call) {
@@ -206,8 +262,7 @@ std::unique_ptr<Team> PendingCalls::adopt(std::unique_ptr<Team> team) {
   const Lock lock(*this);
   drop_idle_teams();
   if (team->is_idle()) return team;
-  NonblockingTeam* const half = &team->nonblocking();
-  adopted_.push_back({half, std::move(team)});
+  adopted_.push_back(std::move(team));
   return nullptr;
 }
 
@@ -226,8 +281,7 @@ void PendingCalls::note_freed(MPI_Comm comm) {
 bool PendingCalls::has_calls_of(MPI_Comm comm) {
   const Lock lock(*this);
   const NonblockingCall* call = live_;
-  while (call && (call->comm_ != comm || call->state_ == NonblockingCall::State::completed))
-    call = call->links_.next;
+  while (call && (call->comm_ != comm || !call->is_in_flight())) call = call->links_.next;
   return call;
 }
 
@@ -306,16 +360,15 @@ void PendingCalls::Wait::give_way() {
 
 // Names requests that no wait or test of the program has completed.
 bool PendingCalls::complain_of_live() {
-  constexpr int most = 8;
+  constexpr uint32_t most = 8;
   const Lock lock(*this);
-  int named = 0;
-  for (const NonblockingCall* call = live_; call && named < most; call = call->links_.next) {
+  uint32_t all = 0;
+  for (const NonblockingCall* call = live_; call; call = call->links_.next) {
+    if (!call->is_owed() || ++all > most) continue;
     log(Level::error,
         "MPI_Finalize while %s of %zu bytes is in flight: the program has not waited for it",
         call->name(), call->call().bytes);
-    ++named;
   }
-  const uint32_t all = live_requests.load(std::memory_order_relaxed);
   if (all > most) log(Level::error, "and %u more", all - most);
   return has_begun_;
 }

@@ -15,17 +15,18 @@
 #include <string>
 #include <vector>
 
-#include "src/engine/nonblocking_team.h"
 #include "src/engine/team.h"
+#include "src/engine/team_halves.h"
 #include "src/mpi/progress_way.h"
 #include "src/mpi/real.h"
 
 namespace sluice {
 
 class NonblockingCall;
+class PersistentCall;
 
-// Requests of such calls that the program has not yet waited for or tested successfully. While
-// there are none, MPI's own functions do all waits.
+// Requests of such calls that the program has not yet waited for or tested successfully, and
+// persistent ones. While there are none, MPI's own functions do all waits.
 extern constinit std::atomic<uint32_t> live_requests;
 
 // What a collective's function does before all else: a bit for each thing.
@@ -65,6 +66,19 @@ class PendingCalls {
 
   // Called by the request's free function: the program is done with it.
   void forget(NonblockingCall& call);
+
+  // For a persistent request: a part of the team, until it is removed. *free: the cells that it
+  // could get (TeamHalves). nullptr: the team can't have more, as all ranks know. May throw
+  // std::bad_alloc.
+  NonblockingTeam* add(Team& team, FreeCells* free);
+  void give_cells(Team& team, NonblockingTeam& part, uint32_t set);
+  void remove(Team& team, NonblockingTeam& part);
+  // The request exists, until `forget`.
+  void add(PersistentCall& call);
+  // Starts its call, which is placed. May throw std::bad_alloc.
+  Status start(PersistentCall& call);
+  // In place of it. Throws nothing.
+  Status fail(NonblockingTeam& part, const Status& cause);
 
   // The communicator of that handle is freed, or its team is replaced. If calls of the team are in
   // flight, it lives on until they have ended; otherwise the caller gets it back.
@@ -106,10 +120,6 @@ class PendingCalls {
  private:
   using Clock = std::chrono::steady_clock;
   class Lock;
-  struct Adopted {
-    NonblockingTeam* half;
-    std::unique_ptr<Team> team;
-  };
   struct Deferred {
     MPI_Op op;
     MPI_Datatype type;
@@ -117,6 +127,9 @@ class PendingCalls {
   };
 
   bool try_lock() { return !locked_.test_and_set(std::memory_order_acquire); }
+  Status begin(NonblockingTeam& part, const Algorithm& by, NonblockingCall& call);
+  void note_begun();
+  void link(NonblockingCall& call);
   bool turn();
   bool advance_all();
   void watch();
@@ -146,7 +159,7 @@ class PendingCalls {
   uint32_t turns_ = 0;
   uint64_t started_ = 0;                 // calls
   std::vector<NonblockingTeam*> teams_;  // with calls in flight
-  std::vector<Adopted> adopted_;
+  std::vector<std::unique_ptr<Team>> adopted_;
   NonblockingCall* ended_ = nullptr;
   NonblockingCall* live_ = nullptr;
   struct {

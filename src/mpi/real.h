@@ -31,12 +31,12 @@ void* find_data(const char* symbol);
               Comm_set_info, Comm_size, Comm_split, Comm_split_type, Comm_test_inter,              \
               Errhandler_free, Finalize, Finalized, Grequest_complete, Grequest_start, Group_free, \
               Group_translate_ranks, Info_delete, Info_get, Info_get_nkeys, Info_get_nthkey,       \
-              Info_set, Init, Init_thread, Initialized, Op_commutative, Op_create, Op_free, Pack,  \
-              Query_thread, Reduce_local, Request_get_status, Send, Test, Testall, Testany,        \
-              Testsome, Type_commit, Type_contiguous, Type_delete_attr, Type_create_keyval,        \
-              Type_free, Type_get_attr, Type_get_contents, Type_get_envelope, Type_get_extent_x,   \
-              Type_get_true_extent_x, Type_set_attr, Type_set_name, Type_size_x, Wait, Waitall,    \
-              Waitany, Waitsome)
+              Info_set, Init, Init_thread, Initialized, Isend, Op_commutative, Op_create, Op_free, \
+              Pack, Query_thread, Recv_init, Reduce_local, Request_free, Request_get_status, Send, \
+              Start, Startall, Test, Testall, Testany, Testsome, Type_commit, Type_contiguous,     \
+              Type_delete_attr, Type_create_keyval, Type_free, Type_get_attr, Type_get_contents,   \
+              Type_get_envelope, Type_get_extent_x, Type_get_true_extent_x, Type_set_attr,         \
+              Type_set_name, Type_size_x, Wait, Waitall, Waitany, Waitsome)
 // And those that MPI libraries before MPI 4 lack: null there.
 #define SLUICE_USED_OF_MPI_4(ROW)                                                \
   SLUICE_EACH(ROW, Comm_create_from_group, Info_get_string, Type_get_contents_c, \
@@ -53,6 +53,9 @@ struct Real {
 #define SLUICE_LARGE_POINTER(function, ...) SLUICE_POINTER(function##_c)
 #define SLUICE_I_POINTER(function, ...) SLUICE_POINTER_OF(SLUICE_NONBLOCKING(function))
 #define SLUICE_LARGE_I_POINTER(function, ...) SLUICE_LARGE_POINTER_OF(SLUICE_NONBLOCKING(function))
+#define SLUICE_INIT_POINTER(function, ...) SLUICE_POINTER_OF(SLUICE_PERSISTENT(function))
+#define SLUICE_LARGE_INIT_POINTER(function, ...) \
+  SLUICE_LARGE_POINTER_OF(SLUICE_PERSISTENT(function))
 #define SLUICE_POINTER_OF(function) SLUICE_POINTER(function)
 #define SLUICE_LARGE_POINTER_OF(function) SLUICE_LARGE_POINTER(function)
   SLUICE_COLLECTIVES(SLUICE_POINTER)
@@ -60,11 +63,16 @@ struct Real {
   // (With libsluice.so's stand-ins, where the MPI library lacks them: SluiceLookUp.)
   SLUICE_COUNTING_COLLECTIVES(SLUICE_LARGE_POINTER)
   SLUICE_COUNTING_COLLECTIVES(SLUICE_LARGE_I_POINTER)
+  // Persistent ones are of MPI 4: null where it lacks them, but there are stand-ins in any case.
+  SLUICE_COLLECTIVES(SLUICE_INIT_POINTER)
+  SLUICE_COUNTING_COLLECTIVES(SLUICE_LARGE_INIT_POINTER)
   SLUICE_USED(SLUICE_POINTER)
   SLUICE_USED_OF_MPI_4(SLUICE_POINTER)
   SLUICE_USED_OF_ONE(SLUICE_POINTER)
 #undef SLUICE_LARGE_POINTER_OF
 #undef SLUICE_POINTER_OF
+#undef SLUICE_LARGE_INIT_POINTER
+#undef SLUICE_INIT_POINTER
 #undef SLUICE_LARGE_I_POINTER
 #undef SLUICE_I_POINTER
 #undef SLUICE_LARGE_POINTER

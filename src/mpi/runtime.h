@@ -46,6 +46,10 @@ class Runtime {
   PendingCalls& pending() { return pending_; }
   DeviceGroups& device_groups() { return device_groups_; }
   DeviceSlabs& device_slabs() { return device_slabs_; }
+  // Whether Sluice may carry calls in flight. Equal on all ranks of a team.
+  bool is_nonblocking_carried() const {
+    return pending_.way() != ProgressWay::none && process_.knobs.nonblocking != "off";
+  }
   // What is wrong with the settings, if anything. No team can be set up then: the set-up fails on
   // all ranks of the communicator.
   const Status& failure() const { return failure_; }

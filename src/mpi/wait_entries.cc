@@ -7,6 +7,7 @@
 
 #include "src/mpi/nonblocking_call.h"
 #include "src/mpi/pending_calls.h"
+#include "src/mpi/persistent_requests.h"
 #include "src/mpi/runtime.h"
 
 namespace sluice {
@@ -72,15 +73,51 @@ int test(const Test& mpi, const IsOver& is_over, const Report& report) {
   return report(result);
 }
 
-auto report_one(MPI_Status* status) {
-  return [=](int result) { return report_after(result, Several::no, statuses_of(1, status)); };
+// Requests that a wait has found done: the program's array, of which all or those at some indices.
+struct Done {
+  const MPI_Request* requests;
+  int count;
+  const int* indices = nullptr;
+};
+
+// Reports persistent calls among them. (Their requests stay in the program's array.)
+int report_persistent(int result, Several several, const Done& done,
+                      std::span<MPI_Status> statuses) {
+  if (failed_starts.load(std::memory_order_relaxed) == 0) return result;
+  if (result != MPI_SUCCESS && result != MPI_ERR_IN_STATUS) return result;
+  for (int i = 0; i < done.count; ++i) {
+    const int error = report_failed_start(done.requests[done.indices ? done.indices[i] : i]);
+    if (error == MPI_SUCCESS) continue;
+    if (several == Several::no) return error;
+    if (result == MPI_SUCCESS)
+      for (MPI_Status& status : statuses) status.MPI_ERROR = MPI_SUCCESS;
+    if (!statuses.empty()) statuses[static_cast<size_t>(i)].MPI_ERROR = error;
+    result = MPI_ERR_IN_STATUS;
+  }
+  return result;
 }
 
-// count: read after the wait.
-auto report_all(const int& count, MPI_Status* statuses) {
-  return [&count, statuses](int result) {
-    return report_after(result, Several::yes, statuses_of(count, statuses));
-  };
+int report_one(int result, MPI_Status* status, const Done& done) {
+  result = report_after(result, Several::no, statuses_of(1, status));
+  return report_persistent(result, Several::no, done, {});
+}
+
+int report_all(int result, MPI_Status* statuses, const Done& done) {
+  const auto set = statuses_of(done.count, statuses);
+  result = report_after(result, Several::yes, set);
+  return report_persistent(result, Several::yes, done, set);
+}
+
+// Whether all are done; *next: those before it are. (MPI_Testall of MPICH 4.0 fails if a persistent
+// collective of its own is among them.)
+bool are_done(int count, const MPI_Request* requests, int* next) {
+  this_thread.only_looks = true;
+  for (int flag = 1; requests && *next < count; ++*next) {
+    real().Request_get_status(requests[*next], &flag, MPI_STATUS_IGNORE);
+    if (!flag) break;
+  }
+  this_thread.only_looks = false;
+  return !requests || *next >= count;
 }
 
 }  // namespace
@@ -92,21 +129,36 @@ int PMPI_Wait(MPI_Request* request, MPI_Status* status) {
   int flag = 0;
   return sluice::wait([&] { return sluice::real().Wait(request, status); },
                       [&] { return sluice::real().Test(request, &flag, status); },
-                      [&] { return flag != 0; }, sluice::report_one(status));
+                      [&] { return flag != 0; },
+                      [&](int result) {
+                        return sluice::report_one(result, status, {request, 1});
+                      });
 }
 
 int PMPI_Waitall(int count, MPI_Request* requests, MPI_Status* statuses) {
-  int flag = 0;
-  return sluice::wait([&] { return sluice::real().Waitall(count, requests, statuses); },
-                      [&] { return sluice::real().Testall(count, requests, &flag, statuses); },
-                      [&] { return flag != 0; }, sluice::report_all(count, statuses));
+  int next = 0;
+  bool over = false;
+  const auto mpi = [&] { return sluice::real().Waitall(count, requests, statuses); };
+  const auto test = [&] {
+    over = sluice::are_done(count, requests, &next);
+    return over ? mpi() : MPI_SUCCESS;
+  };
+  return sluice::wait(
+      mpi, test, [&] { return over; },
+      [&](int result) {
+        return sluice::report_all(result, statuses, {requests, count});
+      });
 }
 
 int PMPI_Waitany(int count, MPI_Request* requests, int* index, MPI_Status* status) {
   int flag = 0;
   return sluice::wait([&] { return sluice::real().Waitany(count, requests, index, status); },
                       [&] { return sluice::real().Testany(count, requests, index, &flag, status); },
-                      [&] { return flag != 0; }, sluice::report_one(status));
+                      [&] { return flag != 0; },
+                      [&](int result) {
+                        const bool is_one = result == MPI_SUCCESS && *index >= 0;
+                        return sluice::report_one(result, status, {requests, is_one, index});
+                      });
 }
 
 int PMPI_Waitsome(int count, MPI_Request* requests, int* completed, int* indices,
@@ -116,12 +168,18 @@ int PMPI_Waitsome(int count, MPI_Request* requests, int* completed, int* indices
   };
   return sluice::wait(
       by(sluice::real().Waitsome), by(sluice::real().Testsome), [&] { return *completed != 0; },
-      sluice::report_all(*completed, statuses));
+      [&](int result) {
+        return sluice::report_all(result, statuses, {requests, *completed, indices});
+      });
 }
 
 int PMPI_Test(MPI_Request* request, int* flag, MPI_Status* status) {
   return sluice::test([&] { return sluice::real().Test(request, flag, status); },
-                      [&] { return *flag != 0; }, sluice::report_one(status));
+                      [&] { return *flag != 0; },
+                      [&](int result) {
+                        const bool is_one = result == MPI_SUCCESS && *flag != 0;
+                        return sluice::report_one(result, status, {request, is_one});
+                      });
 }
 
 // (MPICH asks for the statuses of those that have ended before it knows whether all have.)
@@ -131,13 +189,20 @@ int PMPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* status
     if (result == MPI_SUCCESS && !*flag) sluice::NonblockingCall::take_back_failures();
     return result;
   };
-  return sluice::test(
-      mpi, [&] { return *flag != 0; }, sluice::report_all(count, statuses));
+  return sluice::test(mpi, [&] { return *flag != 0; },
+                      [&](int result) {
+                        const int number = result != MPI_SUCCESS || *flag != 0 ? count : 0;
+                        return sluice::report_all(result, statuses, {requests, number});
+                      });
 }
 
 int PMPI_Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {
   return sluice::test([&] { return sluice::real().Testany(count, requests, index, flag, status); },
-                      [&] { return *flag != 0; }, sluice::report_one(status));
+                      [&] { return *flag != 0; },
+                      [&](int result) {
+                        const bool is_one = result == MPI_SUCCESS && *flag != 0 && *index >= 0;
+                        return sluice::report_one(result, status, {requests, is_one, index});
+                      });
 }
 
 int PMPI_Testsome(int count, MPI_Request* requests, int* completed, int* indices,
@@ -146,7 +211,10 @@ int PMPI_Testsome(int count, MPI_Request* requests, int* completed, int* indices
     return sluice::real().Testsome(count, requests, completed, indices, statuses);
   };
   return sluice::test(
-      mpi, [&] { return *completed != 0; }, sluice::report_all(*completed, statuses));
+      mpi, [&] { return *completed != 0; },
+      [&](int result) {
+        return sluice::report_all(result, statuses, {requests, *completed, indices});
+      });
 }
 
 // (It completes nothing, so it reports nothing.)

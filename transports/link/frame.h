@@ -4,8 +4,9 @@
 // a header of 56 bytes and perhaps a payload. Integers are little-endian, unused bytes 0.
 //
 //   0    type (1: flags)   24  team: number   36  segment     48  size (8 bytes)
-//   4    payload length    28  call           40  signature   56  payload
-//   8    team: leader      32  ordinal        44  number
+//   2    team: part        28  call           40  signature   56  payload
+//   4    payload length    32  ordinal        44  number
+//   8    team: leader
 //
 //   type     header         number       payload, or what the frame says
 //   data     team to size   credit       a message; flag 1: it takes room in the window

@@ -48,7 +48,8 @@ class StreamTable {
  private:
   struct TeamHash {
     size_t operator()(const TeamId& team) const {
-      return (team.leader.low ^ team.leader.high) * 0x9E3779B97F4A7C15 + team.number;
+      const uint64_t own = team.number + (uint64_t{team.part} << 32);
+      return ((team.leader.low ^ team.leader.high) + own) * 0x9E3779B97F4A7C15;
     }
   };
   struct EarlyAbort {

@@ -30,45 +30,60 @@ void Rounds::prepare(std::byte* memory, uint32_t ranks) {
   auto* const areas = reinterpret_cast<ArenaRank*>(memory + sizeof(ArenaHeader));
   for (uint32_t rank = 0; rank < header->used; ++rank) {
     header->start = std::max(header->start, areas[rank].taken.round.load());
-    header->cells_start = std::max(header->cells_start, areas[rank].cells.taken.round.load());
+    header->cells_start[0] = std::max(header->cells_start[0], areas[rank].cells.taken.round.load());
+    for (uint32_t set = 1; set < Cells::sets; ++set) {
+      const ArenaCounter& taken = areas[rank].persistent[set - 1].taken;
+      header->cells_start[set] = std::max(header->cells_start[set], taken.round.load());
+    }
     areas[rank].left.round.store(0, std::memory_order_relaxed);
   }
   header->used = std::max(header->used, ranks);
   header->returning.store(0, std::memory_order_release);
 }
 
-Cells::Cells(std::byte* memory, uint32_t rank, uint32_t ranks)
-    : ranks_area_(reinterpret_cast<ArenaRank*>(memory + sizeof(ArenaHeader))),
+namespace {
+
+std::byte* cells_of_first(std::byte* memory, uint32_t set) {
+  auto* const first = reinterpret_cast<ArenaRank*>(memory + sizeof(ArenaHeader));
+  return set == 0 ? reinterpret_cast<std::byte*>(&first->cells)
+                  : reinterpret_cast<std::byte*>(&first->persistent[set - 1]);
+}
+
+}  // namespace
+
+Cells::Cells(std::byte* memory, uint32_t rank, uint32_t ranks, uint32_t set)
+    : of_first_(cells_of_first(memory, set)),
       rank_(rank),
       size_(ranks),
-      last_(reinterpret_cast<const ArenaHeader*>(memory)->cells_start),
+      depth_(set == 0 ? ArenaRank::cells_depth : ArenaRank::persistent_depth),
+      last_(reinterpret_cast<const ArenaHeader*>(memory)->cells_start[set]),
       all_taken_(last_),
       ended_(last_) {
-  area(rank_).taken.round.store(last_, std::memory_order_release);
+  taken(rank_).store(last_, std::memory_order_release);
 }
 
 bool Cells::find_taken_by_all(uint64_t number) {
   uint64_t least = ended_;
   for (uint32_t rank = 0; rank < size_; ++rank) {
-    least = std::min(least, area(rank).taken.round.load(std::memory_order_acquire));
+    least = std::min(least, taken(rank).load(std::memory_order_acquire));
   }
   all_taken_ = least;
-  return number <= all_taken_ + ArenaCells::depth;
+  return number <= all_taken_ + depth_;
 }
 
 void Cells::publish(uint64_t number, uint32_t signature, size_t bytes, size_t call_bytes) {
-  ArenaLine& line = area(rank_).lines[number % ArenaCells::depth];
-  line.signature = signature;
-  line.bytes = static_cast<uint32_t>(bytes);
-  line.call_bytes = call_bytes;
-  line.published.store(number, std::memory_order_release);
+  ArenaLine& own = line(rank_, number);
+  own.signature = signature;
+  own.bytes = static_cast<uint32_t>(bytes);
+  own.call_bytes = call_bytes;
+  own.published.store(number, std::memory_order_release);
 }
 
 // (A call that ends is at most `depth` behind the first that has not, or it could not have begun.)
 void Cells::end(uint64_t number) {
   later_ |= uint64_t{1} << (number - ended_ - 1);
   for (; (later_ & 1) != 0; later_ >>= 1) ++ended_;
-  area(rank_).taken.round.store(ended_, std::memory_order_release);
+  taken(rank_).store(ended_, std::memory_order_release);
 }
 
 bool Rounds::await_slowly(const std::atomic<uint64_t>& word, uint64_t value, uint32_t rank) {

@@ -91,8 +91,8 @@ struct alignas(arena_line) ArenaPlace {
 };
 
 // Places of short calls in flight: a line each, and beside it room for what the line cannot hold.
+template <uint32_t depth>
 struct ArenaCells {
-  static constexpr uint32_t depth = 8;
   static constexpr size_t capacity = 1024;  // bytes of data
 
   ArenaCounter taken;  // as ArenaRank::taken
@@ -105,6 +105,10 @@ struct ArenaRank {
   static constexpr uint32_t lines_depth = 64;
   static constexpr uint32_t short_slots_depth = 4;
   static constexpr uint32_t slots_depth = 4;
+  // Cells of the non-blocking calls, and sets of cells of a persistent request each.
+  static constexpr uint32_t cells_depth = 8;
+  static constexpr uint32_t persistent_depth = 4;  // a call may need three
+  static constexpr uint32_t persistent_sets = 4;
 
   static constexpr uint32_t depth(size_t bytes) {
     return bytes <= ArenaLine::inlined         ? lines_depth
@@ -118,7 +122,8 @@ struct ArenaRank {
   ArenaCounter puts;      // target rank + 1 of a put in progress; 0: none
   ArenaPlace place;
   ArenaLine lines[lines_depth];
-  ArenaCells cells;
+  ArenaCells<cells_depth> cells;
+  ArenaCells<persistent_depth> persistent[persistent_sets];
 };
 
 // A rank's slots, thirty times as much memory as its lines.
@@ -132,9 +137,9 @@ struct ArenaSlots {
 struct alignas(arena_line) ArenaHeader {
   static constexpr size_t longest_cause = 1000;
 
-  std::atomic<uint32_t> aborted;    // 0: no, 1: being written, 2: `cause` is valid
-  uint64_t start;                   // the last round before the team's first
-  uint64_t cells_start;             // the same of calls in flight
+  std::atomic<uint32_t> aborted;  // 0: no, 1: being written, 2: `cause` is valid
+  uint64_t start;                 // the last round before the team's first
+  uint64_t cells_start[1 + ArenaRank::persistent_sets];  // the same of calls in flight, by set
   uint32_t used;                    // ranks of the largest team since the memory was zeroed
   std::atomic<uint32_t> holding;    // ranks that have reserved slots
   std::atomic<uint32_t> returning;  // ranks that gave slots back or had none; all: reset to 0
@@ -252,44 +257,56 @@ class ArenaSignals {
   uint32_t rank_, size_;
 };
 
-// Calls in flight whose data is short. Each takes a place, by a number that all ranks count alike.
-// A rank writes its own place, and looks at the others'; nothing waits. Calls may end in any order.
+// Calls in flight whose data is short, of one set of cells. Each takes a place, by a number that
+// all ranks count alike. A rank writes its own place, and looks at the others'; nothing waits.
+// Calls may end in any order.
 class Cells {
  public:
-  static constexpr size_t capacity = ArenaCells::capacity;
+  static constexpr size_t capacity = ArenaCells<1>::capacity;
+  static constexpr uint32_t sets = 1 + ArenaRank::persistent_sets;
 
-  // memory: a lease, for a team of so many ranks.
-  Cells(std::byte* memory, uint32_t rank, uint32_t ranks);
+  // memory: a lease, for a team of so many ranks. set: 0 that of the non-blocking calls; others of
+  // persistent requests.
+  Cells(std::byte* memory, uint32_t rank, uint32_t ranks, uint32_t set);
 
   uint32_t rank() const { return rank_; }
   uint32_t size() const { return size_; }
   // The next call's number.
   uint64_t begin() { return ++last_; }
+  uint64_t last() const { return last_; }
   // Whether this rank may write its place: all ranks have read what it held before.
   bool may_write(uint64_t number) {
-    return number <= all_taken_ + ArenaCells::depth || find_taken_by_all(number);
+    return number <= all_taken_ + depth_ || find_taken_by_all(number);
   }
   std::byte* data(uint32_t rank, uint64_t number, size_t bytes) const {
-    ArenaCells& there = area(rank);
-    const uint64_t place = number % ArenaCells::depth;
-    return bytes <= ArenaLine::inlined ? there.lines[place].beside : there.data[place];
+    if (bytes <= ArenaLine::inlined) return line(rank, number).beside;
+    std::byte* const data = taken_at(rank) + sizeof(ArenaCounter) + depth_ * sizeof(ArenaLine);
+    return data + (number & (depth_ - 1)) * capacity;
   }
   // bytes: of the data; call_bytes: of the call. signature: see ArenaLine.
   void publish(uint64_t number, uint32_t signature, size_t bytes, size_t call_bytes);
   // That rank's line, once its data is there; else nullptr.
   const ArenaLine* find(uint32_t rank, uint64_t number) const {
-    const ArenaLine& line = area(rank).lines[number % ArenaCells::depth];
-    return line.published.load(std::memory_order_acquire) >= number ? &line : nullptr;
+    const ArenaLine& there = line(rank, number);
+    return there.published.load(std::memory_order_acquire) >= number ? &there : nullptr;
   }
   // This rank reads and writes nothing of that call any more.
   void end(uint64_t number);
 
  private:
-  ArenaCells& area(uint32_t rank) const { return ranks_area_[rank].cells; }
+  std::byte* taken_at(uint32_t rank) const { return of_first_ + rank * sizeof(ArenaRank); }
+  std::atomic<uint64_t>& taken(uint32_t rank) const {
+    return reinterpret_cast<ArenaCounter*>(taken_at(rank))->round;
+  }
+  ArenaLine& line(uint32_t rank, uint64_t number) const {
+    auto* const lines = reinterpret_cast<ArenaLine*>(taken_at(rank) + sizeof(ArenaCounter));
+    return lines[number & (depth_ - 1)];
+  }
   bool find_taken_by_all(uint64_t number);
 
-  ArenaRank* ranks_area_;
+  std::byte* of_first_;  // the set of rank 0
   uint32_t rank_, size_;
+  uint64_t depth_;      // a power of two
   uint64_t last_;       // number of the last call that has begun
   uint64_t all_taken_;  // all ranks have ended calls up to this one
   uint64_t ended_;      // this rank has ended calls up to this one,
@@ -515,10 +532,14 @@ class Rounds {
 // Owns a rank's share of a lease. When all its ranks have let go, another team may get the lease.
 class Arena {
  public:
-  Arena(const Rounds& rounds, const Cells& cells) : rounds_(rounds), cells_(cells) {}
+  // memory: the lease that the rounds are in.
+  Arena(const Rounds& rounds, std::byte* memory, uint32_t rank, uint32_t ranks) : rounds_(rounds) {
+    cells_.reserve(Cells::sets);
+    for (uint32_t set = 0; set < Cells::sets; ++set) cells_.emplace_back(memory, rank, ranks, set);
+  }
   virtual ~Arena() = default;
   Rounds& rounds() { return rounds_; }
-  Cells& cells() { return cells_; }
+  Cells& cells(uint32_t set) { return cells_[set]; }
   // A lease has lines from the start, but slots only while its ranks need them. Reserves this
   // rank's slots, so that no access to them can fail. An error if there is no room, or the
   // processes of this segment have reserved as much as they may. In both cases this rank must call
@@ -533,7 +554,7 @@ class Arena {
 
  private:
   Rounds rounds_;
-  Cells cells_;
+  std::vector<Cells> cells_;
 };
 
 // A segment that several processes map, and that exists as long as any of them maps it. All zero:

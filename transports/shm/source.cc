@@ -98,7 +98,7 @@ class ShmArena final : public Arena {
            uint32_t rank, ReachCache& reach_cache)
       : Arena(Rounds(shared.memory(lease), rank, static_cast<uint32_t>(processes.size()),
                      static_cast<uint32_t>(shared.set.size())),
-              Cells(shared.memory(lease), rank, static_cast<uint32_t>(processes.size()))),
+              shared.memory(lease), rank, static_cast<uint32_t>(processes.size())),
         source_(source),
         shared_(shared),
         lease_(lease),

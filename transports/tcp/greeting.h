@@ -33,7 +33,7 @@
 
 namespace sluice {
 
-inline constexpr uint32_t wire_version = 10;
+inline constexpr uint32_t wire_version = 11;
 
 // Bytes of frames, as a filter or an upgrade is given them, over all connections of two processes
 // so far.

@@ -122,6 +122,67 @@ int PMPI_Iscatter_c(const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_
 int PMPI_Iscatterv_c(const void*, const MPI_Count*, const MPI_Aint*, MPI_Datatype, void*, MPI_Count,
                      MPI_Datatype, int, MPI_Comm, MPI_Request*);
 
+// The persistent ones, since MPI 4.
+int PMPI_Allgather_init(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm,
+                        MPI_Info, MPI_Request*);
+int PMPI_Allgatherv_init(const void*, int, MPI_Datatype, void*, const int*, const int*,
+                         MPI_Datatype, MPI_Comm, MPI_Info, MPI_Request*);
+int PMPI_Allreduce_init(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info,
+                        MPI_Request*);
+int PMPI_Alltoall_init(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, MPI_Comm, MPI_Info,
+                       MPI_Request*);
+int PMPI_Alltoallv_init(const void*, const int*, const int*, MPI_Datatype, void*, const int*,
+                        const int*, MPI_Datatype, MPI_Comm, MPI_Info, MPI_Request*);
+int PMPI_Barrier_init(MPI_Comm, MPI_Info, MPI_Request*);
+int PMPI_Bcast_init(void*, int, MPI_Datatype, int, MPI_Comm, MPI_Info, MPI_Request*);
+int PMPI_Exscan_init(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info,
+                     MPI_Request*);
+int PMPI_Gather_init(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm,
+                     MPI_Info, MPI_Request*);
+int PMPI_Gatherv_init(const void*, int, MPI_Datatype, void*, const int*, const int*, MPI_Datatype,
+                      int, MPI_Comm, MPI_Info, MPI_Request*);
+int PMPI_Reduce_init(const void*, void*, int, MPI_Datatype, MPI_Op, int, MPI_Comm, MPI_Info,
+                     MPI_Request*);
+int PMPI_Reduce_scatter_init(const void*, void*, const int*, MPI_Datatype, MPI_Op, MPI_Comm,
+                             MPI_Info, MPI_Request*);
+int PMPI_Reduce_scatter_block_init(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm,
+                                   MPI_Info, MPI_Request*);
+int PMPI_Scan_init(const void*, void*, int, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info, MPI_Request*);
+int PMPI_Scatter_init(const void*, int, MPI_Datatype, void*, int, MPI_Datatype, int, MPI_Comm,
+                      MPI_Info, MPI_Request*);
+int PMPI_Scatterv_init(const void*, const int*, const int*, MPI_Datatype, void*, int, MPI_Datatype,
+                       int, MPI_Comm, MPI_Info, MPI_Request*);
+int PMPI_Allgather_init_c(const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Datatype,
+                          MPI_Comm, MPI_Info, MPI_Request*);
+int PMPI_Allgatherv_init_c(const void*, MPI_Count, MPI_Datatype, void*, const MPI_Count*,
+                           const MPI_Aint*, MPI_Datatype, MPI_Comm, MPI_Info, MPI_Request*);
+int PMPI_Allreduce_init_c(const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info,
+                          MPI_Request*);
+int PMPI_Alltoall_init_c(const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Datatype,
+                         MPI_Comm, MPI_Info, MPI_Request*);
+int PMPI_Alltoallv_init_c(const void*, const MPI_Count*, const MPI_Aint*, MPI_Datatype, void*,
+                          const MPI_Count*, const MPI_Aint*, MPI_Datatype, MPI_Comm, MPI_Info,
+                          MPI_Request*);
+int PMPI_Bcast_init_c(void*, MPI_Count, MPI_Datatype, int, MPI_Comm, MPI_Info, MPI_Request*);
+int PMPI_Exscan_init_c(const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info,
+                       MPI_Request*);
+int PMPI_Gather_init_c(const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Datatype, int,
+                       MPI_Comm, MPI_Info, MPI_Request*);
+int PMPI_Gatherv_init_c(const void*, MPI_Count, MPI_Datatype, void*, const MPI_Count*,
+                        const MPI_Aint*, MPI_Datatype, int, MPI_Comm, MPI_Info, MPI_Request*);
+int PMPI_Reduce_init_c(const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, int, MPI_Comm, MPI_Info,
+                       MPI_Request*);
+int PMPI_Reduce_scatter_init_c(const void*, void*, const MPI_Count*, MPI_Datatype, MPI_Op, MPI_Comm,
+                               MPI_Info, MPI_Request*);
+int PMPI_Reduce_scatter_block_init_c(const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm,
+                                     MPI_Info, MPI_Request*);
+int PMPI_Scan_init_c(const void*, void*, MPI_Count, MPI_Datatype, MPI_Op, MPI_Comm, MPI_Info,
+                     MPI_Request*);
+int PMPI_Scatter_init_c(const void*, MPI_Count, MPI_Datatype, void*, MPI_Count, MPI_Datatype, int,
+                        MPI_Comm, MPI_Info, MPI_Request*);
+int PMPI_Scatterv_init_c(const void*, const MPI_Count*, const MPI_Aint*, MPI_Datatype, void*,
+                         MPI_Count, MPI_Datatype, int, MPI_Comm, MPI_Info, MPI_Request*);
+
 int PMPI_Comm_compare(MPI_Comm, MPI_Comm, int*);
 int PMPI_Comm_create_from_group(MPI_Group, const char*, MPI_Info, MPI_Errhandler, MPI_Comm*);
 int PMPI_Comm_create_keyval(MPI_Comm_copy_attr_function*, MPI_Comm_delete_attr_function*, int*,
@@ -163,7 +224,12 @@ int PMPI_Info_set(MPI_Info, const char*, const char*);
 int PMPI_Grequest_complete(MPI_Request);
 int PMPI_Grequest_start(MPI_Grequest_query_function*, MPI_Grequest_free_function*,
                         MPI_Grequest_cancel_function*, void*, MPI_Request*);
+int PMPI_Isend(const void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*);
+int PMPI_Recv_init(void*, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request*);
 int PMPI_Send(const void*, int, MPI_Datatype, int, int, MPI_Comm);
+int PMPI_Start(MPI_Request*);
+int PMPI_Startall(int, MPI_Request*);
+int PMPI_Request_free(MPI_Request*);
 int PMPI_Request_get_status(MPI_Request, int*, MPI_Status*);
 int PMPI_Test(MPI_Request*, int*, MPI_Status*);
 int PMPI_Testall(int, MPI_Request*, int*, MPI_Status*);

@@ -87,15 +87,13 @@ TEST(Hints, Nonblocking) {
   for (const char* value : {"auto", "off"}) {
     Hints hints{{"sluice_nonblocking", value}};
     EXPECT_TRUE(drop_nonsense(&hints).empty()) << value;
-    EXPECT_EQ(allows_nonblocking(hints, false), std::string(value) == "auto");
-    EXPECT_EQ(allows_nonblocking(hints, true), std::string(value) == "auto");
+    EXPECT_EQ(leaves_nonblocking(hints), std::string(value) == "off");
   }
   Hints wrong{{"sluice_nonblocking", "on"}};
   EXPECT_EQ(
       drop_nonsense(&wrong),
       (std::vector<std::string>{"sluice_nonblocking=on is not accepted: it takes off or auto"}));
-  EXPECT_TRUE(allows_nonblocking(wrong, true));
-  EXPECT_FALSE(allows_nonblocking(wrong, false));
+  EXPECT_FALSE(leaves_nonblocking(wrong));
 }
 
 TEST(Hints, ChooseTheAlgorithm) {

@@ -9,8 +9,8 @@
 #include <random>
 #include <vector>
 
-#include "src/engine/nonblocking_team.h"
 #include "src/engine/schedule.h"
+#include "src/engine/team_halves.h"
 #include "tests/unit/loopback/loopback.h"
 #include "tests/unit/support/arenas.h"
 #include "tests/unit/support/ranks.h"
@@ -134,13 +134,13 @@ class InFlight : public ::testing::TestWithParam<InFlightCarrier> {
 };
 
 Status start(Member& member, const Call& call, CallOwner& owner) {
-  return member.team->nonblocking().start(*member.team->choose_nonblocking(call), call, owner);
+  return member.team->halves().nonblocking().start(*member.team->choose_nonblocking(call), call, owner);
 }
 
 void drive(Member& member) {
   member.process.endpoint->progress();
-  member.team->nonblocking().advance();
-  member.team->nonblocking().watch({});
+  member.team->halves().nonblocking().advance();
+  member.team->halves().nonblocking().watch({});
 }
 
 void finish(Member& member, const StartedCall& trial) {
@@ -224,7 +224,7 @@ TEST_P(InFlight, ends_when_a_rank_gives_up) {
     const Call barrier = empty_call();
     ASSERT_TRUE(member.team->run(barrier).ok());
     if (member.rank == 2) {
-      EXPECT_FALSE(member.team->nonblocking().fail_call({Code::memory, "no room"}).ok());
+      EXPECT_FALSE(member.team->halves().nonblocking().fail_call({Code::memory, "no room"}).ok());
     } else {
       StartedCall* const both[] = {&one, &two};
       for (StartedCall* each : both) {

@@ -43,7 +43,7 @@ class HeapCma final : public Cma {
 class HeapArena final : public Arena {
  public:
   HeapArena(ArenaHub& hub, std::byte* memory, uint32_t rank, uint32_t ranks)
-      : Arena(Rounds(memory, rank, ranks), Cells(memory, rank, ranks)),
+      : Arena(Rounds(memory, rank, ranks), memory, rank, ranks),
         hub_(hub),
         slots_(memory + Rounds::slots(ranks).offset, ranks * sizeof(ArenaSlots)),
         cma_(hub, rank) {}
