@@ -25,6 +25,7 @@ mpi_programs = \
   tests/mpi/odd \
   tests/mpi/operations \
   tests/mpi/payload \
+  tests/mpi/persistent \
   tests/mpi/progress \
   tests/mpi/protected \
   tests/mpi/reach \
@@ -83,6 +84,7 @@ mpi_tests = \
   tests/mpi/test_stress \
   tests/mpi/test_progress \
   tests/mpi/test_nonblocking \
+  tests/mpi/test_persistent \
   tests/mpi/test_endings \
   tests/mpi/test_errors \
   tests/mpi/test_shared_memory \
