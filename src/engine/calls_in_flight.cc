@@ -16,7 +16,8 @@ std::unique_ptr<Kept> take_or_make(std::vector<std::unique_ptr<Kept>>& spare, Of
 }  // namespace
 
 CallInFlight& CallsInFlight::add(const Algorithm& algorithm, const Call& call) {
-  auto made = std::make_unique<CallInFlight>(resources_.knobs);
+  auto made = take_or_make(spare_calls_, resources_.knobs);
+  spare_calls_.reserve(calls_.size() + 1);
   spare_.reserve(calls_.size() + 1);
   spare_flat_.reserve(calls_.size() + 1);
   spare_get_.reserve(calls_.size() + 1);
@@ -37,11 +38,19 @@ CallInFlight& CallsInFlight::add(const Algorithm& algorithm, const Call& call) {
 }
 
 void CallsInFlight::give_back(CallInFlight& call) {
-  call.by->trim();
+  if (!resources_.repeats) call.by->trim();
   if (call.own) spare_.push_back(std::move(call.own));
   if (call.flat) spare_flat_.push_back(std::move(call.flat));
   if (call.get) spare_get_.push_back(std::move(call.get));
   call.by = nullptr;
+}
+
+void CallsInFlight::keep(std::unique_ptr<CallInFlight> call) {
+  call->call = call->preceded = nullptr;
+  call->owner = nullptr;
+  call->state = Executor::State::waiting;
+  call->has_lost_rank = false;
+  spare_calls_.push_back(std::move(call));
 }
 
 }  // namespace sluice

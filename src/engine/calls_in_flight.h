@@ -9,8 +9,7 @@
 
 namespace sluice {
 
-// The calls of a team in flight, each with a plan executor of its own, which is kept for later
-// ones.
+// The calls of a team in flight, each with an executor of its own. Both are kept for later ones.
 class CallsInFlight {
  public:
   using List = std::vector<std::unique_ptr<CallInFlight>>;
@@ -39,14 +38,16 @@ class CallsInFlight {
         ++kept;
         continue;
       }
-      const std::unique_ptr<CallInFlight> ended = std::move(calls_[i]);
+      std::unique_ptr<CallInFlight> ended = std::move(calls_[i]);
       give_back(*ended);
       then(*ended);
+      keep(std::move(ended));
     }
     calls_.resize(kept);
   }
   // Frees the executors that no call has.
   void trim() {
+    spare_calls_.clear();
     spare_.clear();
     spare_flat_.clear();
     spare_get_.clear();
@@ -54,12 +55,14 @@ class CallsInFlight {
 
  private:
   void give_back(CallInFlight& call);
+  void keep(std::unique_ptr<CallInFlight> call);
 
   PlanResources& resources_;
   Cells* cells_;
   const std::unique_ptr<Cma> cma_;
   List calls_;
   // These have room for those in use.
+  List spare_calls_;
   std::vector<std::unique_ptr<PlanExecutor>> spare_;
   std::vector<std::unique_ptr<FlatInFlight>> spare_flat_;
   std::vector<std::unique_ptr<GetInFlight>> spare_get_;

@@ -30,7 +30,8 @@ std::string describe_signature(uint32_t signature) {
   if (number >= collective_count) return "something unknown";
   if (root >= Call::exchange_root) {
     const auto preceded = static_cast<Collective>(root - Call::exchange_root);
-    return "the vote before a large " + std::string(to_string(preceded));
+    return "the vote before a large " + std::string(to_string(preceded)) +
+           ", or for a persistent one";
   }
   const auto collective = static_cast<Collective>(number);
   std::string text(to_string(collective));
@@ -57,7 +58,7 @@ Execution::State Execution::advance() {
   if (device()) fail_here(device()->failure());
   if (!status_.ok()) return State::failed;
   if (busy) return State::busy;
-  if (is_done) memory_.registrations().clear();
+  if (is_done && !repeats_) memory_.registrations().clear();
   return is_done ? State::done : State::waiting;
 }
 

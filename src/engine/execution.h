@@ -66,12 +66,20 @@ class Execution {
     failed,   // see status(); cancel() before anything else
   };
 
+  // repeats: most calls will be on the same memory by the same schedule, which stays valid. What is
+  // registered with network cards stays so, until another call starts.
+  explicit Execution(bool repeats = false) : repeats_(repeats) {}
+
   // Begins a call, or a part of one, whose messages carry `number` (Tag::call). Everything that can
   // fail for lack of memory or for an invalid address fails here, before the first send. What
   // `call` points to must stay valid until the execution is done or cancelled. segment: bytes of a
   // pipelined piece; equal on all ranks.
   Status start(const Schedule& schedule, const Call& call, uint32_t number, size_t segment,
                Channels& channels);
+
+  // The same in an execution that repeats, of the last call, if that is done. False: nothing has
+  // happened, because this one is on other memory.
+  bool restart(const Call& call, uint32_t number);
 
   // What a call with a device will need of it. Between calls only.
   DeviceNeeds measure(const Schedule& schedule, const Call& call, size_t segment);
@@ -131,6 +139,7 @@ class Execution {
     return kind == Kind::send || kind == Kind::recv || kind == Kind::recv_reduce;
   }
 
+  void enqueue_first();
   Status lay_out();
   Status place_steps();
   Status connect(Channels& channels);
@@ -172,6 +181,7 @@ class Execution {
   size_t segment_begin(uint32_t segment) const { return segment * memory_.segment_bytes(); }
   size_t segment_size(const Progress& progress, uint32_t segment) const;
 
+  const bool repeats_;
   const Schedule* schedule_ = nullptr;
   const Plan* plan_ = nullptr;
   PlanMemory memory_;

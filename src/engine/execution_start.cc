@@ -24,6 +24,7 @@ DeviceNeeds Execution::measure(const Schedule& schedule, const Call& call, size_
 Status Execution::start(const Schedule& schedule, const Call& call, uint32_t number, size_t segment,
                         Channels& channels) {
   set_call(schedule, call, segment);
+  memory_.registrations().clear();
   number_ = number;
   signature_ = encode_signature(call.collective, call.root);
   unfinished_ = static_cast<uint32_t>(plan_->steps.size());
@@ -31,10 +32,25 @@ Status Execution::start(const Schedule& schedule, const Call& call, uint32_t num
   failed_here_ = false;
   if (Status status = lay_out(); !status.ok()) return status;
   if (Status status = connect(channels); !status.ok()) return status;
+  enqueue_first();
+  return {};
+}
+
+// (Nothing is left in its queues.)
+bool Execution::restart(const Call& call, uint32_t number) {
+  const bool is_done = repeats_ && schedule_ && status_.ok() && unfinished_ == 0;
+  if (!is_done || call.device || !memory_.is_placed_for(call)) return false;
+  number_ = number;
+  unfinished_ = static_cast<uint32_t>(plan_->steps.size());
+  for (Progress& progress : progress_) progress.started = progress.done = progress.unpacked = 0;
+  enqueue_first();
+  return true;
+}
+
+void Execution::enqueue_first() {
   for (uint32_t i = 0; i < plan_->steps.size(); ++i) {
     if (plan_->steps[i].after_count == 0) enqueue(i);
   }
-  return {};
 }
 
 // Sizes everything for this plan and call. Allocates all memory but what connect() takes.

@@ -21,7 +21,9 @@ NonblockingTeam::NonblockingTeam(const WholeTeam& of, uint16_t part, Cells* cell
       calls_(resources_, cells, of.shm ? of.shm->make_cma() : nullptr),
       failures_(of.rank, channels_, waiter_, of.shm, process_),
       counts_(process_.knobs, process_.delay, ClassCounts::Kind::nonblocking, waiter_,
-              channels_.size()) {}
+              channels_.size()) {
+  resources_.repeats = request > 0;
+}
 
 Status NonblockingTeam::start(const Algorithm& algorithm, const Call& call, CallOwner& owner) try {
   if (!broken_.ok()) return broken_;

@@ -21,14 +21,19 @@ struct PlanResources {
   const Rank rank, size;
   const std::vector<uint32_t> hosts;  // as in Shape
   ScheduleCache schedules = {};
+  // Whether each call is like the last one, mostly on the same memory: they are a persistent
+  // request's.
+  bool repeats = false;
 };
 
 class PlanExecutor final : public Executor {
  public:
-  explicit PlanExecutor(PlanResources& resources) : resources_(resources) {}
+  explicit PlanExecutor(PlanResources& resources)
+      : resources_(resources), execution_(resources.repeats) {}
 
   Status start(const Algorithm& algorithm, const Call& call, uint32_t number) override {
-    return start_exchange(algorithm, call, number & ~Tag::second_exchange);
+    const uint32_t tag = number & ~Tag::second_exchange;
+    return execution_.restart(call, tag) ? Status() : start_exchange(algorithm, call, tag);
   }
   // Starts one exchange of a call. tag: Tag::call.
   Status start_exchange(const Algorithm& algorithm, const Call& call, uint32_t tag);
@@ -36,7 +41,7 @@ class PlanExecutor final : public Executor {
   DeviceNeeds measure(const Algorithm& algorithm, const Call& call);
   State advance() override {
     const State state = execution_.advance();
-    if (state == State::done) schedule_.reset();
+    if (state == State::done && !resources_.repeats) schedule_.reset();
     return state;
   }
   Failure failure() const override;

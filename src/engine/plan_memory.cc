@@ -50,6 +50,24 @@ size_t PlanMemory::size_scratch() {
   return call_.device ? bytes + segment_ : bytes;
 }
 
+namespace {
+
+bool is_same(const View& one, const View& other) {
+  return one.base == other.base && one.count == other.count &&
+         one.counts.data() == other.counts.data() && one.offsets.data() == other.offsets.data() &&
+         one.source == other.source && one.sink == other.sink;
+}
+
+}  // namespace
+
+bool PlanMemory::is_placed_for(const Call& call) const {
+  return call.collective == call_.collective && call.root == call_.root &&
+         call.bytes == call_.bytes && call.element == call_.element &&
+         call.reduction.kernel == call_.reduction.kernel &&
+         call.reduction.context == call_.reduction.context && is_same(call.input, call_.input) &&
+         is_same(call.output, call_.output);
+}
+
 Status PlanMemory::place() {
   const size_t bytes = size_scratch();
   std::byte* scratch = nullptr;

@@ -58,6 +58,8 @@ class PlanMemory {
   Status place();
   // In place of it: resolves slices to tell their sizes. Returns the bytes of scratch.
   size_t measure();
+  // Whether the call is like the last one that was placed, and on the same memory.
+  bool is_placed_for(const Call& call) const;
   void trim(size_t bytes) { scratch_.trim(bytes); }
   // What of it a network card may access. Ends with the call.
   Registrations& registrations() { return registrations_; }

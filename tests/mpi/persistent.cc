@@ -521,7 +521,13 @@ void fail_by(const std::string& how, int count, Place at) {
     return test::check(error == MPI_SUCCESS && to[0] == at.size, "its first start goes on");
   }
   MPI_Request both[2] = {MPI_REQUEST_NULL, request};
-  if (error == MPI_SUCCESS) error = MPI_Waitall(2, both, MPI_STATUSES_IGNORE);
+  MPI_Status statuses[2];
+  if (error == MPI_SUCCESS) error = MPI_Waitall(2, both, statuses);
+  if (error != MPI_SUCCESS) {
+    test::check(error == MPI_ERR_IN_STATUS, "the wait's error is in the statuses");
+    test::check(statuses[0].MPI_ERROR == MPI_SUCCESS, "no other status has it");
+    error = statuses[1].MPI_ERROR;
+  }
   if (how == "late" && at.rank == 0) MPI_Send(&token, 1, MPI_INT, at.size - 1, 0, at.comm);
   tell("wait", error);
   if (how == "differ" || at.rank == 0) test::check(error != MPI_SUCCESS, "an error is reported");
