@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <memory>
 #include <random>
 #include <vector>
@@ -39,10 +40,9 @@ class StartedCall final : public CallOwner {
     if (is_rooted(call_.collective)) call_.root = static_cast<Rank>(shared() % ranks);
     call_.element = sizeof(uint32_t);
     if (is_reducing(call_.collective)) call_.reduction.kernel = find_kernel(Op::sum, Type::uint32);
-    for (size_t i = 0; i < count_; ++i) input_.push_back(operand_of(rank, i, which_));
-    const bool gathers = call_.collective == Collective::allgather;
-    output_.assign(gathers ? count_ * ranks : count_, 0);
-    if (call_.collective == Collective::broadcast && rank == call_.root) output_ = input_;
+    input_.resize(count_);
+    output_.resize(call_.collective == Collective::allgather ? count_ * ranks : count_);
+    fill();
     call_.input.base = reinterpret_cast<std::byte*>(
         call_.collective == Collective::broadcast ? output_.data() : input_.data());
     call_.output.base = reinterpret_cast<std::byte*>(output_.data());
@@ -53,6 +53,12 @@ class StartedCall final : public CallOwner {
   StartedCall& operator=(const StartedCall&) = delete;
 
   const Call& call() const { return call_; }
+  // Other data in the same memory, for another start.
+  void renew() {
+    has_ended_ = false;
+    ++which_;
+    fill();
+  }
   void ended(const Status& status) override {
     EXPECT_FALSE(has_ended_) << "told twice";
     has_ended_ = true;
@@ -70,6 +76,11 @@ class StartedCall final : public CallOwner {
   }
 
  private:
+  void fill() {
+    for (size_t i = 0; i < count_; ++i) input_[i] = operand_of(rank_, i, which_);
+    std::ranges::fill(output_, 0);
+    if (call_.collective == Collective::broadcast && rank_ == call_.root) output_ = input_;
+  }
   uint32_t expected(size_t i) const {
     switch (call_.collective) {
       case Collective::broadcast:
@@ -134,7 +145,8 @@ class InFlight : public ::testing::TestWithParam<InFlightCarrier> {
 };
 
 Status start(Member& member, const Call& call, CallOwner& owner) {
-  return member.team->halves().nonblocking().start(*member.team->choose_nonblocking(call), call, owner);
+  return member.team->halves().nonblocking().start(*member.team->choose_nonblocking(call), call,
+                                                   owner);
 }
 
 void drive(Member& member) {
@@ -187,6 +199,68 @@ TEST_P(InFlight, ends_in_any_order) {
   }
 }
 
+// A persistent request: a part of the team, and its call.
+struct Repeated {
+  Repeated(Member& member, std::mt19937& shared)
+      : call(shared, member.rank, member.size), part(member.team->halves().add()) {}
+  Repeated(const Repeated&) = delete;
+  Repeated& operator=(const Repeated&) = delete;
+
+  StartedCall call;
+  NonblockingTeam* const part;
+  const Algorithm* by = nullptr;
+};
+
+// All ranks find the same cells free.
+void choose_way(Member& member, Repeated& one) {
+  TeamHalves& halves = member.team->halves();
+  const FreeCells free = halves.free_cells();
+  one.by = member.team->choose_nonblocking(one.call.call(), free.sets != 0);
+  const bool has_cells = one.by->means() == Means::shared_memory;
+  if (has_cells) halves.give_cells(*one.part, static_cast<uint32_t>(std::countr_zero(free.sets)));
+}
+
+// Each rank starts them in an order of its own.
+void repeat(Member& member, std::vector<std::unique_ptr<Repeated>>& requests, std::mt19937& own) {
+  std::shuffle(requests.begin(), requests.end(), own);
+  for (const auto& each : requests) {
+    each->call.renew();
+    const Status started = each->part->start(*each->by, each->call.call(), each->call);
+    ASSERT_TRUE(started.ok()) << started.message();
+    for (uint32_t turns = own() % 3; turns > 0; --turns) each->part->advance();
+  }
+  std::shuffle(requests.begin(), requests.end(), own);
+  for (const auto& each : requests) {
+    while (!each->call.has_ended()) {
+      member.process.endpoint->progress();
+      for (const auto& any : requests) any->part->advance();
+    }
+    ASSERT_TRUE(each->call.status().ok()) << each->call.status().message();
+    each->call.check();
+  }
+}
+
+TEST_P(InFlight, starts_persistent_requests_in_any_order) {
+  run(3, [&](Member& member) {
+    std::mt19937 shared(seed_), own(seed_ + 1 + member.rank);
+    ASSERT_TRUE(member.team->run(empty_call()).ok());
+    for (int round = 0; round < sweep(4, 4, 2); ++round) {
+      std::vector<std::unique_ptr<Repeated>> requests;
+      for (int i = 0; i < 12; ++i) {  // more than there are cells for
+        requests.push_back(std::make_unique<Repeated>(member, shared));
+        choose_way(member, *requests.back());
+      }
+      EXPECT_FALSE(member.team->is_idle());
+      for (int start = 0; start < 6; ++start) {
+        repeat(member, requests, own);
+        if (::testing::Test::HasFatalFailure()) return;
+      }
+      for (const auto& each : requests) member.team->halves().remove(*each->part);
+      EXPECT_TRUE(member.team->is_idle());
+    }
+  });
+}
+
 // Ranks disagree about a call, and the one before it ends in the same turn.
 TEST_P(InFlight, fails_behind_one_that_has_just_ended) {
   run(2, [&](Member& member) {
@@ -210,7 +284,8 @@ TEST_P(InFlight, fails_behind_one_that_has_just_ended) {
     std::byte all[2]{};
     ASSERT_TRUE(member.bootstrap.allgather({&here, 1}, all).ok());  // both have started all
     finish(member, last);
-    EXPECT_TRUE(first.has_ended() && second.has_ended());
+    finish(member, second);  // (the other rank's abort may have ended the last one first)
+    EXPECT_TRUE(first.has_ended());
     EXPECT_FALSE(second.status().ok());
   });
 }
