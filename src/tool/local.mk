@@ -18,6 +18,8 @@ tool_sources += \
   src/tool/preload.h \
   src/tool/program.cc \
   src/tool/program.h \
+  src/tool/report.cc \
+  src/tool/report.h \
   src/tool/run.cc \
   src/tool/run.h \
   src/tool/study.cc \

@@ -13,6 +13,7 @@
 #include "src/tool/build.h"
 #include "src/tool/explain.h"
 #include "src/tool/info.h"
+#include "src/tool/report.h"
 #include "src/tool/run.h"
 #include "src/tool/tune.h"
 
@@ -157,6 +158,19 @@ void add_tune(CLI::App& app, sluice::TuneOptions* options, Chosen* chosen) {
   tune->callback([=] { *chosen = {"sluice tune", [=] { return sluice::tune(*options); }}; });
 }
 
+void add_report(CLI::App& app, sluice::ReportOptions* options, Chosen* chosen) {
+  CLI::App* report = app.add_subcommand(
+      "report", "make a page that says what a job's collectives took, why, and who was late");
+  report->footer(
+      "Of files that jobs leave with SLUICE_STATS=json:FILE. It needs python3 with matplotlib.");
+  report->add_option("FILE", options->files, "one file of statistics, or two side by side")
+      ->required()
+      ->expected(1, 2);
+  report->add_option("-o,--output", options->output, "the page (FILE.html)")->type_name("FILE");
+  report->add_flag("--png", options->png, "the drawings alone, too, as a picture beside it");
+  report->callback([=] { *chosen = {"sluice report", [=] { return sluice::report(*options); }}; });
+}
+
 std::string usage_error(const CLI::App* app, const CLI::Error& error) {
   std::string name = app->get_name();
   for (const CLI::App* command : app->get_subcommands()) name += " " + command->get_name();
@@ -229,6 +243,7 @@ int main(int argc, char** argv) {
   sluice::InfoOptions info;
   sluice::ExplainOptions explain;
   sluice::TuneOptions tune;
+  sluice::ReportOptions page;
   VersionOptions version;
   Chosen chosen;
   add_version(app, &version);
@@ -236,6 +251,7 @@ int main(int argc, char** argv) {
   add_info(app, &info, &chosen);
   add_explain(app, &explain, &chosen);
   add_tune(app, &tune, &chosen);
+  add_report(app, &page, &chosen);
   try {
     app.parse(words_of(argc, argv));
   } catch (const CLI::ParseError& error) {

@@ -264,8 +264,8 @@ Result<std::string> find_program(const std::string& name) {
   const std::string own = own_folder();
   std::string looked;
   for (const std::string& place :
-       {own + "/osu/", beside_own(SLUICE_PKGLIBEXECDIR) + "/", own + "/../libexec/sluice/",
-        std::string(SLUICE_PKGLIBEXECDIR) + "/"}) {
+       {own + "/osu/", own + "/", beside_own(SLUICE_PKGLIBEXECDIR) + "/",
+        own + "/../libexec/sluice/", std::string(SLUICE_PKGLIBEXECDIR) + "/"}) {
     if (access((place + name).c_str(), X_OK) == 0) return absolute(place + name);
     looked += "\n  " + place + name;
   }
