@@ -215,9 +215,10 @@ struct Repeated {
 void choose_way(Member& member, Repeated& one) {
   TeamHalves& halves = member.team->halves();
   const FreeCells free = halves.free_cells();
+  const Algorithm* const by_links = member.team->choose_nonblocking(one.call.call(), false);
   one.by = member.team->choose_nonblocking(one.call.call(), free.sets != 0);
-  const bool has_cells = one.by->means() == Means::shared_memory;
-  if (has_cells) halves.give_cells(*one.part, static_cast<uint32_t>(std::countr_zero(free.sets)));
+  if (one.by != by_links)
+    halves.give_cells(*one.part, static_cast<uint32_t>(std::countr_zero(free.sets)));
 }
 
 // Each rank starts them in an order of its own.
@@ -258,6 +259,21 @@ TEST_P(InFlight, starts_persistent_requests_in_any_order) {
       for (const auto& each : requests) member.team->halves().remove(*each->part);
       EXPECT_TRUE(member.team->is_idle());
     }
+  });
+}
+
+// The last part of a team.
+TEST_P(InFlight, has_so_many_persistent_requests) {
+  run(2, [&](Member& member) {
+    ASSERT_TRUE(member.team->run(empty_call()).ok());
+    TeamHalves& halves = member.team->halves();
+    uint32_t added = 0;
+    while (NonblockingTeam* const part = halves.add()) {
+      halves.remove(*part);
+      ++added;
+    }
+    EXPECT_EQ(added, (1U << 16) - 2);
+    EXPECT_TRUE(member.team->is_idle());
   });
 }
 
