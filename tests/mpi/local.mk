@@ -39,6 +39,7 @@ mpi_programs = \
   tests/mpi/stress \
   tests/mpi/sum \
   tests/mpi/threads \
+  tests/mpi/threads_in_flight \
   tests/mpi/thrown \
   tests/mpi/types \
   tests/mpi/plaintext
