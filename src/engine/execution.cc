@@ -300,7 +300,7 @@ void Execution::complete_segment(uint32_t index) {
 
 void Execution::fail(const Message& message) {
   if (!status_.ok()) return;
-  failed_peer_ = plan_->steps[message.step].peer;
+  failed_.peer = plan_->steps[message.step].peer;
   status_ = message.status;
   if (status_.code() != Code::mismatch) return;
   const Claim expected{signature_, message.tag.size & ~Tag::of_message};
@@ -357,7 +357,7 @@ void Execution::pack(const Slice& slice, size_t offset, size_t bytes, Packing* V
 void Execution::fail_here(const Status& failure) {
   if (failure.ok() || !status_.ok()) return;
   status_ = failure;
-  failed_here_ = true;
+  failed_.is_here = true;
 }
 
 // Whether a segment of the step is on the wire, and not on its way from a device to it.

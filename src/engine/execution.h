@@ -89,8 +89,8 @@ class Execution {
   // Why it failed. The text names no rank: the rank concerned is `failed_peer()`, or this one if
   // `failed_here()`.
   const Status& status() const { return status_; }
-  Rank failed_peer() const { return failed_peer_; }
-  bool failed_here() const { return failed_here_; }
+  Rank failed_peer() const { return failed_.peer; }
+  bool failed_here() const { return failed_.is_here; }
   // The ranks that unfinished receives and sends wait for, each once, ascending.
   std::vector<Rank> waiting_for() const;
   // The call's device, if that is waited for; else nullptr.
@@ -199,8 +199,10 @@ class Execution {
   Scratch bounce_;       // of messages
   DeviceCopies copies_;  // if the call has a device
   Status status_;
-  Rank failed_peer_ = 0;
-  bool failed_here_ = false;
+  struct {
+    Rank peer = 0;
+    bool is_here = false;
+  } failed_;
 };
 
 }  // namespace sluice

@@ -29,7 +29,7 @@ Status Execution::start(const Schedule& schedule, const Call& call, uint32_t num
   signature_ = encode_signature(call.collective, call.root);
   unfinished_ = static_cast<uint32_t>(plan_->steps.size());
   status_ = {};
-  failed_here_ = false;
+  failed_.is_here = false;
   if (Status status = lay_out(); !status.ok()) return status;
   if (Status status = connect(channels); !status.ok()) return status;
   enqueue_first();
@@ -108,7 +108,7 @@ Status Execution::connect(Channels& channels) {
     if (!is_message(step.kind)) continue;
     Result<Channel*> channel = channels.channel(step.peer);
     if (!channel.ok()) {
-      failed_peer_ = step.peer;
+      failed_.peer = step.peer;
       return channel.status();
     }
     progress_[i].channel = *channel;

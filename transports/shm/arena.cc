@@ -62,6 +62,12 @@ Cells::Cells(std::byte* memory, uint32_t rank, uint32_t ranks, uint32_t set)
   taken(rank_).store(last_, std::memory_order_release);
 }
 
+std::byte* Cells::data(uint32_t rank, uint64_t number, size_t bytes) const {
+  if (bytes <= ArenaLine::inlined) return line(rank, number).beside;
+  std::byte* const data = taken_at(rank) + sizeof(ArenaCounter) + depth_ * sizeof(ArenaLine);
+  return data + (number & (depth_ - 1)) * capacity;
+}
+
 bool Cells::find_taken_by_all(uint64_t number) {
   uint64_t least = ended_;
   for (uint32_t rank = 0; rank < size_; ++rank) {
@@ -84,6 +90,12 @@ void Cells::end(uint64_t number) {
   later_ |= uint64_t{1} << (number - ended_ - 1);
   for (; (later_ & 1) != 0; later_ >>= 1) ++ended_;
   taken(rank_).store(ended_, std::memory_order_release);
+}
+
+Arena::Arena(const Rounds& rounds, std::byte* memory, uint32_t rank, uint32_t ranks)
+    : rounds_(rounds) {
+  cells_.reserve(Cells::sets);
+  for (uint32_t set = 0; set < Cells::sets; ++set) cells_.emplace_back(memory, rank, ranks, set);
 }
 
 bool Rounds::await_slowly(const std::atomic<uint64_t>& word, uint64_t value, uint32_t rank) {

@@ -278,11 +278,7 @@ class Cells {
   bool may_write(uint64_t number) {
     return number <= all_taken_ + depth_ || find_taken_by_all(number);
   }
-  std::byte* data(uint32_t rank, uint64_t number, size_t bytes) const {
-    if (bytes <= ArenaLine::inlined) return line(rank, number).beside;
-    std::byte* const data = taken_at(rank) + sizeof(ArenaCounter) + depth_ * sizeof(ArenaLine);
-    return data + (number & (depth_ - 1)) * capacity;
-  }
+  std::byte* data(uint32_t rank, uint64_t number, size_t bytes) const;
   // bytes: of the data; call_bytes: of the call. signature: see ArenaLine.
   void publish(uint64_t number, uint32_t signature, size_t bytes, size_t call_bytes);
   // That rank's line, once its data is there; else nullptr.
@@ -533,10 +529,7 @@ class Rounds {
 class Arena {
  public:
   // memory: the lease that the rounds are in.
-  Arena(const Rounds& rounds, std::byte* memory, uint32_t rank, uint32_t ranks) : rounds_(rounds) {
-    cells_.reserve(Cells::sets);
-    for (uint32_t set = 0; set < Cells::sets; ++set) cells_.emplace_back(memory, rank, ranks, set);
-  }
+  Arena(const Rounds& rounds, std::byte* memory, uint32_t rank, uint32_t ranks);
   virtual ~Arena() = default;
   Rounds& rounds() { return rounds_; }
   Cells& cells(uint32_t set) { return cells_[set]; }
