@@ -59,8 +59,7 @@ EngineTeam::EngineTeam(Process& process, std::string name, Rank rank, TeamId id,
       cells_(resources_, process.no_memory_for_call),
       links_(std::make_unique<LongBlocksByLinks>(*this)),
       failures_(rank, channels_, waiter_, shm_, process),
-      counts_(process.knobs, process.delay, ClassCounts::Kind::blocking, waiter_,
-              channels_.size()),
+      counts_(process.knobs, process.delay, ClassCounts::Kind::blocking, waiter_, channels_.size()),
       halves_({process, name_, rank, channels_, shm_, resources_.hosts}) {}
 
 Status EngineTeam::share(std::unique_ptr<Arena> arena) {

@@ -189,11 +189,12 @@ int PMPI_Testall(int count, MPI_Request* requests, int* flag, MPI_Status* status
     if (result == MPI_SUCCESS && !*flag) sluice::NonblockingCall::take_back_failures();
     return result;
   };
-  return sluice::test(mpi, [&] { return *flag != 0; },
-                      [&](int result) {
-                        const int number = result != MPI_SUCCESS || *flag != 0 ? count : 0;
-                        return sluice::report_all(result, statuses, {requests, number});
-                      });
+  return sluice::test(
+      mpi, [&] { return *flag != 0; },
+      [&](int result) {
+        const int number = result != MPI_SUCCESS || *flag != 0 ? count : 0;
+        return sluice::report_all(result, statuses, {requests, number});
+      });
 }
 
 int PMPI_Testany(int count, MPI_Request* requests, int* index, int* flag, MPI_Status* status) {

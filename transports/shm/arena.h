@@ -265,8 +265,7 @@ class Cells {
   static constexpr size_t capacity = ArenaCells<1>::capacity;
   static constexpr uint32_t sets = 1 + ArenaRank::persistent_sets;
 
-  // memory: a lease, for a team of so many ranks. set: 0 that of the non-blocking calls; others of
-  // persistent requests.
+  // memory: a lease. set: 0 that of the non-blocking calls; others of persistent requests.
   Cells(std::byte* memory, uint32_t rank, uint32_t ranks, uint32_t set);
 
   uint32_t rank() const { return rank_; }
