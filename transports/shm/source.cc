@@ -18,7 +18,7 @@ namespace {
 
 // The first segment of a set of processes has leases for about first_bytes of addresses, each later
 // one four times as many leases. Memory is reserved only as leases are used.
-constexpr size_t first_bytes = size_t{66} << 20, most_bytes = size_t{16} << 30;
+constexpr size_t first_bytes = size_t{74} << 20, most_bytes = size_t{16} << 30;
 constexpr size_t first_leases = 64, most_leases = 4096, growth = 4;
 constexpr size_t most_segments = 64;      // of a process; each has a descriptor
 constexpr std::ptrdiff_t most_idle = 16;  // segments in which this process holds no lease

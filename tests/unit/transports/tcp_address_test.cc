@@ -406,9 +406,9 @@ TEST(TcpWire, WhatIsNoFrameIsRefused) {
   EXPECT_FALSE(frame.decode(bytes));
   bytes[0] = std::byte{4};
   EXPECT_TRUE(frame.decode(bytes));
-  bytes[2] = std::byte{1};
-  EXPECT_FALSE(frame.decode(bytes));
-  bytes[2] = std::byte{0};
+  bytes[1] = std::byte{2};
+  EXPECT_FALSE(frame.decode(bytes)) << "an unknown flag";
+  bytes[1] = std::byte{0};
   bytes[4] = std::byte{1};
   EXPECT_FALSE(frame.decode(bytes)) << "a credit has no payload";
 }
