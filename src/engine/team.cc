@@ -80,6 +80,7 @@ void EngineTeam::apply(const Hints& hints) try {
 }
 
 void EngineTeam::hand_over_counts() {
+  if (!process_.knobs.counts_calls()) return;  // (the endpoint may be gone)
   if (!counts_.empty()) counts_.hand_over(halves_.counted(), &process_.statistics);
   halves_.settle_accounts();
 }

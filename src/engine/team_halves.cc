@@ -40,7 +40,7 @@ void TeamHalves::remove(NonblockingTeam& part) {
   for (auto& owner : owners_) {
     if (owner == &part) owner = nullptr;
   }
-  part.settle_accounts(counted());
+  if (of_.process.knobs.counts_calls()) part.settle_accounts(counted());
   std::erase_if(persistent_, [&](const auto& each) { return each.get() == &part; });
 }
 
