@@ -119,6 +119,7 @@ struct InFlightCarrier {
 class InFlight : public ::testing::TestWithParam<InFlightCarrier> {
  protected:
   void run(Rank ranks, const Body& body) {
+    if (GetParam().hidden) arenas_.hide_memory_of(1);
     const EndpointMaker endpoints = [&](Rank, const ProcessId& id) -> std::unique_ptr<Endpoint> {
       if (!GetParam().tcp) return hub_.endpoint(id);
       TcpOptions options;
@@ -130,7 +131,6 @@ class InFlight : public ::testing::TestWithParam<InFlightCarrier> {
     const Adjust adjust = [&](Rank, Process& process) {
       process.knobs.timeout = 60;
       if (!GetParam().arena) return;
-      if (GetParam().hidden) arenas_.hide_memory_of(1);
       process.arenas = arenas_.source();
       process.host = 1;
     };
