@@ -42,6 +42,11 @@ bool NonblockingCall::make_request() {
   return real().Grequest_start(query, free, cancel, this, &request_) == MPI_SUCCESS;
 }
 
+void NonblockingCall::drop_request() {
+  real().Grequest_complete(request_);
+  real().Request_free(&request_);
+}
+
 // Under the lock of `pending_`.
 void NonblockingCall::ended(const Status& status) {
   try {
@@ -50,7 +55,7 @@ void NonblockingCall::ended(const Status& status) {
     status_ = Runtime::get().process().no_memory_for_call;
   }
   if (!stays_placed_) placement_.reset();
-  if (std::exchange(state_, State::ended) == State::described) return;  // (it got no request)
+  state_ = State::ended;
   pending_->moving_.fetch_sub(1, std::memory_order_relaxed);
   links_.next_ended = pending_->ended_;
   pending_->ended_ = this;
@@ -95,6 +100,7 @@ int NonblockingCall::query(void* call, MPI_Status* status) {
 // (Called by any thread, also by one that has just completed the request.)
 int NonblockingCall::free(void* call) {
   auto* const done = static_cast<NonblockingCall*>(call);
+  if (done->state_ == State::described) return MPI_SUCCESS;  // it was not started
   done->pending_->forget(*done);
   release(done);
   return MPI_SUCCESS;

@@ -42,8 +42,10 @@ class NonblockingCall : public CallOwner {
   const Algorithm* choose(Team& team, ProgressWay way, bool has_cells) const;
   // Everything local that can fail. May throw std::bad_alloc.
   Status place();
-  // Makes the request. False if MPI can't.
+  // Makes the request. False if MPI can't. Not to be called under the lock of PendingCalls.
   bool make_request();
+  // In place of a start. The call remains.
+  void drop_request();
   MPI_Request request() const { return request_; }
 
   const char* name() const { return name_; }

@@ -81,19 +81,25 @@ void PendingCalls::link(NonblockingCall& call) {
   live_requests.fetch_add(1, std::memory_order_relaxed);
 }
 
+// (The request is made and dropped without the lock: while MPI makes it, MPI may wait for a thread
+// that frees another request, which waits for the lock.)
 Status PendingCalls::start(Team& team, const Algorithm& by, NonblockingCall& call) {
+  if (!call.make_request()) return fail(team, {Code::internal, "MPI makes no request"});
+  Status status = start_requested(team.halves().nonblocking(), by, call);
+  if (!status.ok()) call.drop_request();
+  return status;
+}
+
+Status PendingCalls::start_requested(NonblockingTeam& half, const Algorithm& by,
+                                     NonblockingCall& call) try {
   const Lock lock(*this);
-  NonblockingTeam& half = team.halves().nonblocking();
   if (Status status = begin(half, by, call); !status.ok()) return status;
-  if (!call.make_request()) {
-    Status status = half.fail_call({Code::internal, "MPI makes no request"});
-    half.advance();
-    return status;
-  }
   call.state_ = NonblockingCall::State::running;
   link(call);
   note_begun();
   return {};
+} catch (const std::bad_alloc&) {
+  return fail(half, process_.no_memory_for_call);
 }
 
 NonblockingTeam* PendingCalls::add(Team& team, FreeCells* free) {
@@ -199,7 +205,8 @@ NonblockingCall* PendingCalls::collect_ended() {
     call->state_ = NonblockingCall::State::completed;
     ++number;
   }
-  if (running_.fetch_sub(number, std::memory_order_relaxed) == number)
+  completing_.fetch_add(number, std::memory_order_relaxed);
+  if (running_.fetch_sub(number, std::memory_order_release) == number)
     errands.fetch_and(static_cast<uint8_t>(~errand_drive), std::memory_order_relaxed);
   drop_idle_teams();
   return std::exchange(ended_, nullptr);
@@ -214,6 +221,8 @@ int PendingCalls::complete(NonblockingCall* ended) {
     ended->complete();
     ended = next;
   }
+  if (completed > 0)
+    completing_.fetch_sub(static_cast<uint32_t>(completed), std::memory_order_release);
   return completed;
 }
 

@@ -44,8 +44,12 @@ class PendingCalls {
   PendingCalls& operator=(const PendingCalls&) = delete;
 
   ProgressWay way() const { return way_; }
-  // Whether calls run, or have ended and their requests have not been completed.
-  bool any() const { return running_.load(std::memory_order_relaxed) > 0; }
+  // Whether calls run, or have ended and their requests have not been completed. (MPICH's
+  // MPI_Waitall aborts if it finds a generalized request that another thread has yet to complete.)
+  bool any() const {
+    return running_.load(std::memory_order_acquire) > 0 ||
+           completing_.load(std::memory_order_acquire) > 0;
+  }
 
   // Starts a call, which is described and placed, and makes its request. Once this succeeds, the
   // call belongs to the request. May throw std::bad_alloc.
@@ -128,6 +132,7 @@ class PendingCalls {
 
   bool try_lock() { return !locked_.test_and_set(std::memory_order_acquire); }
   Status begin(NonblockingTeam& part, const Algorithm& by, NonblockingCall& call);
+  Status start_requested(NonblockingTeam& half, const Algorithm& by, NonblockingCall& call);
   void note_begun();
   void link(NonblockingCall& call);
   bool turn();
@@ -138,7 +143,7 @@ class PendingCalls {
   uint64_t oldest_own_operation();
   bool has_calls_of(MPI_Comm comm);
   NonblockingCall* collect_ended();
-  static int complete(NonblockingCall* ended);
+  int complete(NonblockingCall* ended);
   void drop_idle_teams();
   bool complain_of_live();
   void fail_all();
@@ -146,8 +151,9 @@ class PendingCalls {
   Process& process_;
   const ProgressWay way_;
   std::atomic_flag locked_ = ATOMIC_FLAG_INIT;
-  std::atomic<uint32_t> running_{0};         // their requests are not complete
+  std::atomic<uint32_t> running_{0};         // calls that have not ended, or were not collected
   std::atomic<uint32_t> moving_{0};          // of these, those that have not ended
+  std::atomic<uint32_t> completing_{0};      // collected; their requests are being completed
   std::atomic<uint32_t> drives_{0};          // by threads of the program
   std::atomic<uint32_t> own_operations_{0};  // live calls with an operation of the program's
   std::atomic<uint32_t> waiting_{0};         // threads in waits of the program's
