@@ -3,7 +3,6 @@
 // A peer simulated by the test, which sends and receives single bytes and frames.
 #pragma once
 
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -47,17 +46,6 @@ class Stranger {
     char byte;
     pollfd ready{socket_.fd(), POLLIN, 0};
     return poll(&ready, 1, 0) > 0 && recv(socket_.fd(), &byte, 1, 0) <= 0;
-  }
-  // For the message of a test that has waited in vain.
-  std::string told() const {
-    tcp_info info{};
-    socklen_t bytes = sizeof(info);
-    getsockopt(socket_.fd(), IPPROTO_TCP, TCP_INFO, &info, &bytes);
-    return std::string(connected_ ? "connected" : "not connected") +
-           ", sent away: " + (sent_away() ? "yes" : "no") + ", TCP state " +
-           std::to_string(info.tcpi_state) + ", unacknowledged " +
-           std::to_string(info.tcpi_unacked) + ", retransmitted " +
-           std::to_string(info.tcpi_total_retrans);
   }
 
  private:

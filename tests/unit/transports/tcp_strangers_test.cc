@@ -87,7 +87,7 @@ TEST_F(TcpSilence, WhoSaysNothingOrHalf) {
   EXPECT_TRUE(!sent_away || Clock::now() - begin > quickly) << "has some time";
   const AwaitsNobody waits(ranks_.at(1));
   EXPECT_TRUE(ranks_.drive([&] { return silent.sent_away() && half.sent_away(); }))
-      << "silent: " << silent.told() << "; half: " << half.told();
+      << "silent: " << silent.sent_away() << ", half: " << half.sent_away();
 }
 
 TEST_F(TcpStrangers, ACrowd) {
